@@ -1,0 +1,1 @@
+"""A made-up nine-page Korean leaflet and the walk through it."""

@@ -1,0 +1,1 @@
+"""Ports (Protocols) and one module per engine behind them."""

@@ -1,0 +1,1 @@
+"""Killable child processes and the pool that runs tasks in them."""

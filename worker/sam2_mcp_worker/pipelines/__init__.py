@@ -1,0 +1,1 @@
+"""What runs in what order for one tool call."""

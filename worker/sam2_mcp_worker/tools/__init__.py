@@ -1,0 +1,1 @@
+"""What an agent may call: argument and result models, descriptions, annotations. No logic lives here."""

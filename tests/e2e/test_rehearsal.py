@@ -1,0 +1,48 @@
+"""Station, bridge and a worker that is killed, restarted, frozen and slow: the short form of the rehearsal.
+
+The thousand calls with the real deadline are run by hand: `python -m tests.e2e.rehearsal`.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.e2e.rehearsal.stage import Size, rehearse
+
+SIZE = Size(
+    calls=150,
+    deadline_s=5.0,
+    usual_ms=150,
+    slow=2,
+    hopeless=1,
+    kills=2,
+    restarts=1,
+    freezes=2,
+    longest_freeze_s=12.0,
+)
+# Between the deadline and the longest freeze: a bridge that waits for the worker is over it.
+LIMIT_S = 9.0
+NAIVE_BRIDGE = Path(__file__).parent / "rehearsal" / "naive_bridge.py"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_no_call_gets_a_wrong_answer_or_a_late_one_whatever_happens_to_the_worker(tmp_path: Path) -> None:
+    report = await rehearse(SIZE, seed=20261130, log_dir=tmp_path)
+    sys.stdout.write(report.summary())
+    assert report.shortcomings(LIMIT_S, right_share=0.5) == [], report.summary()
+    assert len(report.outcomes) == SIZE.calls
+    assert {each.kind for each in report.struck} == {"kill", "restart", "freeze"}
+
+
+async def test_the_rehearsal_finds_out_a_bridge_that_answers_in_the_wrong_order(tmp_path: Path) -> None:
+    small = replace(SIZE, calls=40, slow=0, hopeless=0, kills=0, restarts=0, freezes=0, longest_freeze_s=0.0)
+    report = await rehearse(small, 1, tmp_path, server_command=str(NAIVE_BRIDGE), server_args=())
+    assert report.having("wrong")
+    assert any("wrong answer" in each for each in report.shortcomings(LIMIT_S, right_share=0.5))

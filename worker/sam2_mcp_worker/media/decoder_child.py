@@ -1,0 +1,15 @@
+"""The task module of the decoder children: everything that reads files from outside, in one pool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sam2_mcp_worker.media import image_child, pdf_child
+
+
+def setup(config: dict[str, Any]) -> None:
+    """Load the decoders. There is nothing to configure: limits come with each task."""
+    image_child.prepare()
+
+
+TASKS = {**pdf_child.TASKS, **image_child.TASKS}

@@ -1,0 +1,49 @@
+"""Draws a page into a raw RGB file, strip by strip, in memory that does not grow with the page."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import pypdfium2.raw as pdfium
+
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.pdf_document import OpenPage
+from sam2_mcp_worker.media.pdf_geometry import rendered_size_px
+from sam2_mcp_worker.media.pixel_writer import check_pixels, pixel_file, strips
+from sam2_mcp_worker.media.pixels import CHANNELS
+
+_WHITE = 0xFFFFFFFF
+# As a viewer shows it: with annotations and form fields; RGB instead of pdfium's BGR.
+_FLAGS = pdfium.FPDF_ANNOT | pdfium.FPDF_REVERSE_BYTE_ORDER
+
+
+def render(opened: OpenPage, px_per_pt: float, out_path: Path, max_pixels: int) -> tuple[int, int]:
+    """Write the page as displayed, on white; returns width and height in pixels.
+
+    Raises:
+        WorkerError: page_too_large, with the numbers; no_space.
+    """
+    width_px, height_px = rendered_size_px(*opened.geometry.size_pt, px_per_pt)
+    check_pixels("page_too_large", "the page", width_px, height_px, max_pixels)
+    with pixel_file(out_path) as out:
+        for top, bottom in strips(width_px, height_px):
+            out.write(_strip(opened, width_px, height_px, top, bottom))
+    return width_px, height_px
+
+
+def _strip(opened: OpenPage, width_px: int, height_px: int, top: int, bottom: int) -> ctypes.Array[ctypes.c_ubyte]:
+    rows = bottom - top
+    pixels = (ctypes.c_ubyte * (width_px * rows * CHANNELS))()
+    bitmap = pdfium.FPDFBitmap_CreateEx(width_px, rows, pdfium.FPDFBitmap_BGR, pixels, width_px * CHANNELS)
+    if not bitmap:
+        raise WorkerError("out_of_memory", f"no bitmap of {width_px} x {rows} px could be made")
+    try:
+        pdfium.FPDFBitmap_FillRect(bitmap, 0, 0, width_px, rows, _WHITE)
+        place = (0, -top, width_px, height_px, 0, _FLAGS)
+        pdfium.FPDF_RenderPageBitmap(bitmap, opened.page, *place)
+        if opened.document.formenv:
+            pdfium.FPDF_FFLDraw(opened.document.formenv, bitmap, opened.page, *place)
+    finally:
+        pdfium.FPDFBitmap_Destroy(bitmap)
+    return pixels

@@ -1,0 +1,93 @@
+"""What can go wrong, and the words for it.
+
+    SetupError    the bridge cannot start; carries its exit code
+    Failure       a request brought no answer; its text is what the agent reads
+
+Knows no protocol: how a failure travels to the host is the ledger's business.
+"""
+
+from __future__ import annotations
+
+EXIT_USAGE = 2
+EXIT_STARTUP = 3
+
+# Characters. The same limit as the worker's: hosts show only the first lines of an error.
+PUBLIC_TEXT_LIMIT = 500
+
+# What failed with its values; what to do next.
+_WORDS = {
+    "deadline": "{subject} was not finished after {limit_s:g} s and was stopped; call it again, the worker keeps what "
+    "is finished, or ask for less in one call (fewer pages or frames).",
+    "not_started": "{subject} waited {limit_s:g} s behind other calls of this session and was not started; calls of "
+    "one session run one after another: call it again, one at a time.",
+    "refused": "the worker refused {subject}: {detail}; correct the name or the arguments and call again.",
+    "unreachable": "no connection to the worker at {where} ({detail}); nothing was run. Start the worker "
+    "(sam2-mcp-worker serve) or correct SAM2_MCP_URL, then call again.",
+    "connection_broken": "the connection to the worker at {where} broke before the answer was complete; it may have "
+    "been restarted, and it is not known whether the call ran: call again.",
+    "no_answer": "the worker at {where} ended its answer ({detail}) without a result; it may have been stopped in the "
+    "middle of the call: call again.",
+    "timeout": "the worker at {where} did not answer in time; call again.",
+    "not_mcp": "{where} answered with {detail}, which is no MCP message; check SAM2_MCP_URL: is there another program "
+    "at that address?",
+    "answer_too_large": "the answer is larger than {limit} bytes; ask for less in one call: fewer pages or lines, no "
+    "inline picture.",
+    "answer_unusable": "the answer is nested too deeply to be passed on; report it to the worker's author.",
+    "handshake_refused": "the server at {where} refused the handshake: {detail}; check SAM2_MCP_URL and its version.",
+    "session_lost": "the server at {where} does not keep its session ({detail}); see its log, then call again.",
+    "internal": "the bridge failed inside ({detail}); call again, and report it if it fails again.",
+    "unauthorized": "the worker at {where} wants a token or refused the one it got ({detail}); set SAM2_MCP_TOKEN_FILE "
+    "of the bridge to a file with the worker's token and start a new session.",
+    "forbidden": "the worker at {where} does not allow this bridge ({detail}); check the token (SAM2_MCP_TOKEN_FILE) "
+    "and SAM2_MCP_ALLOWED_ORIGINS on the worker.",
+    "not_found": "{where} serves no MCP at this path ({detail}); check SAM2_MCP_URL: the worker's path is /mcp.",
+    "request_too_large": "the worker at {where} does not take a request of this size ({detail}); pass large content as "
+    "a file handle or a URL, not inside the arguments.",
+    "host_not_allowed": "the worker does not answer to the host name {where} ({detail}); add {where} to "
+    "SAM2_MCP_ALLOWED_HOSTS on the worker and restart it.",
+    "busy": "the worker at {where} is busy ({detail}); wait a few seconds, then make the same call again.",
+    "unavailable": "the worker at {where} is starting, stopping or overloaded ({detail}); wait a few seconds, then "
+    "make the same call again.",
+    "worker_error": "the worker at {where} failed inside ({detail}); make the same call once more, and see the "
+    "worker's log if it fails again.",
+    "redirected": "{where} points to another place ({detail}), and the token must not follow; set SAM2_MCP_URL to the "
+    "final address.",
+    "http_error": "the worker at {where} refused the request ({detail}); check SAM2_MCP_URL and the worker's log.",
+}
+_CODE_OF_STATUS = {
+    401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "request_too_large", 421: "host_not_allowed",
+    429: "busy", 502: "unavailable", 503: "unavailable", 504: "unavailable",
+}  # fmt: skip
+
+# The same request may well succeed a moment later.
+_TRANSIENT = ("connection_broken", "no_answer", "unavailable")
+
+
+class SetupError(Exception):
+    """The bridge cannot start with these settings."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        self.exit_code = exit_code
+        super().__init__(text)
+
+
+class Failure(Exception):
+    """A request brought no answer: `[code] what failed; what to do next.`, at most 500 characters.
+
+    Args:
+        code: a key of the words above, `values` what they name.
+        http_status: status of the response, where there was one.
+    """
+
+    def __init__(self, code: str, *, http_status: int | None = None, **values: object) -> None:
+        self.code = code
+        self.http_status = http_status
+        self.transient = code in _TRANSIENT
+        text = f"[{code}] {_WORDS[code].format_map(values)}"
+        super().__init__(text if len(text) <= PUBLIC_TEXT_LIMIT else text[: PUBLIC_TEXT_LIMIT - 1] + "…")
+
+
+def code_of_status(status: int) -> str:
+    """The failure that an HTTP error status stands for."""
+    other = "worker_error" if status >= 500 else "redirected" if status < 400 else "http_error"
+    return _CODE_OF_STATUS.get(status, other)

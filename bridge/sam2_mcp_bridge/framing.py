@@ -1,0 +1,135 @@
+"""Bytes of the host's stream to JSON-RPC messages, and messages to lines. Sans-IO.
+
+Owns what a line is, what JSON is, which messages are valid, and that every line out is one line of ASCII. Knows
+neither order nor deadlines (ledger.py).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NamedTuple
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INTERNAL_ERROR = -32603
+
+# A host may hand over a whole file in an argument, 8 MiB and more. A line costs about four times its size while it is
+# being read, and all bridges of a station share 512 MB.
+MAX_LINE_BYTES = 32 * 2**20
+
+# An id comes back in the answer; a huge one would carry the answer above the host's line limit.
+MAX_ID_CHARACTERS = 1024
+
+_SURROGATE = re.compile(r"\\ud[89a-f]")
+_ESCAPE = re.compile(r"\\ud[89ab]..\\ud[c-f]..|(?P<lone>\\ud[89a-f]..)|\\.")
+
+
+class Request(NamedTuple):
+    id: str | int
+    method: str
+    params: Any
+
+
+class Notification(NamedTuple):
+    method: str
+    params: Any
+
+
+class Malformed(NamedTuple):
+    """A line, or an element of a batch, that can only be answered with an error."""
+
+    id: str | int | None
+    code: int
+    reason: str
+
+
+Message = Request | Notification | Malformed
+
+
+def decode(data: bytes, errors: str = "strict") -> Any:
+    """The JSON value in `data`; numbers that JSON cannot express (NaN, 1e400) become null.
+
+    Raises:
+        ValueError: it is not JSON, or not UTF-8 and `errors` is strict.
+    """
+    try:
+        return json.loads(data.decode(errors=errors), parse_constant=_finite_or_null, parse_float=_finite_or_null)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _finite_or_null(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None
+
+
+def encode(message: Any) -> str:
+    """One line of ASCII JSON. A lone surrogate becomes U+FFFD, because strict parsers refuse it.
+
+    Raises:
+        RecursionError: the message is nested about as deeply as Python's stack allows.
+    """
+    text = json.dumps(message, separators=(",", ":"), allow_nan=False)
+    if _SURROGATE.search(text):
+        text = _ESCAPE.sub(lambda match: r"\ufffd" if match["lone"] else match[0], text)
+    return text
+
+
+class LineSplitter:
+    """Cuts a byte stream at LF, whatever the chunks. `None` stands for a line above the limit, which is skipped."""
+
+    def __init__(self, limit_bytes: int = MAX_LINE_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._line: bytearray | None = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes | None]:
+        """The lines that `chunk` completes, without LF."""
+        *complete, rest = chunk.split(b"\n")
+        lines: list[bytes | None] = []
+        for piece in complete:
+            self._append(piece)
+            lines.append(None if self._line is None else bytes(self._line))
+            self._line = bytearray()
+        self._append(rest)
+        return lines
+
+    def _append(self, piece: bytes) -> None:
+        if self._line is not None and len(self._line) + len(piece) <= self._limit_bytes:
+            self._line += piece
+        elif piece:
+            self._line = None
+
+
+def parse(line: bytes | None) -> list[Message]:
+    """The messages in one line of the host; a batch is taken apart, blank lines and responses vanish."""
+    if line is None:
+        return [Malformed(None, PARSE_ERROR, f"the line is longer than {MAX_LINE_BYTES} bytes")]
+    if not line.strip():
+        return []
+    try:
+        value = decode(line)
+    except ValueError as error:
+        return [Malformed(None, PARSE_ERROR, f"not a line of JSON in UTF-8: {error}")]
+    elements = value if isinstance(value, list) and value else [value]
+    return [message for element in elements if (message := _message(element)) is not None]
+
+
+def _message(value: Any) -> Message | None:
+    if not isinstance(value, dict):
+        return Malformed(None, INVALID_REQUEST, "a message is an object, a batch at least one")
+    id_value: Any = value.get("id")
+    method = value.get("method")
+    id_is_valid = isinstance(id_value, str | int) and not isinstance(id_value, bool)
+    id_is_valid = id_is_valid and len(str(id_value)) <= MAX_ID_CHARACTERS
+    if method is None and ("result" in value or "error" in value):
+        return None  # the answer to a request that the bridge never made
+    if not isinstance(method, str):
+        return Malformed(id_value if id_is_valid else None, INVALID_REQUEST, "method must be a string")
+    if "id" not in value:
+        return Notification(method, value.get("params"))
+    if not id_is_valid:
+        reason = f"id must be a string or an integer of at most {MAX_ID_CHARACTERS} characters"
+        return Malformed(None, INVALID_REQUEST, reason)
+    return Request(id_value, method, value.get("params"))

@@ -1,0 +1,269 @@
+"""The state of every request of the host, as a state machine. Sans-IO: no sockets, no threads, no clock.
+
+Two rules. Everything that decides what is written, sent or given up is in this file. This file does nothing itself:
+each event returns the actions that app.py carries out, in order.
+
+    events    received, answered, clock_moved, closed
+    actions   Connect, Send, Abort, Write, Exit
+
+Profile `station`: the host takes the next line as the answer to its oldest request and never looks at the id
+(reference: station.md 1.3). So lines leave in the order in which requests came, one for each; a request goes upstream
+when nothing stands before it; nothing is ever written that no request waits for.
+
+A request that the host cancels gets no line, as MCP demands, and the requests behind it move up. The station itself
+never cancels; a host that does has by that stopped waiting for the line, so nothing shifts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sam2_mcp_bridge import __version__
+from sam2_mcp_bridge.errors import Failure
+from sam2_mcp_bridge.framing import INTERNAL_ERROR, Malformed, Message, Notification, Request, encode
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+
+# A server that pages for ever would be followed until the deadline; no real list is this long.
+MAX_LIST_PAGES = 100
+
+INSTRUCTIONS = (
+    "Tools of a sam2-mcp worker, reached through a bridge. Every call is answered within {limit_s:g} s. A long job "
+    "answers with what is done and a cursor: call again with the cursor. Calls of one session run one after another."
+)
+
+
+class Result(NamedTuple):
+    """The result of an upstream response."""
+
+    value: dict[str, Any]
+
+
+class Refusal(NamedTuple):
+    """The error object of an upstream response: an integer `code`, a string `message`, whatever else came."""
+
+    error: dict[str, Any]
+
+
+Answer = Result | Refusal | Failure
+
+
+class Connect(NamedTuple):
+    """Make contact upstream, so that the first call need not."""
+
+
+class Send(NamedTuple):
+    """Send this request upstream and report with `answered(call, ...)`."""
+
+    call: int
+    method: str
+    params: Any
+    deadline_s: float
+
+
+class Abort(NamedTuple):
+    """Close the stream of this call; nobody waits for its answer."""
+
+    call: int
+
+
+class Write(NamedTuple):
+    """Write this line."""
+
+    line: str
+
+
+class Exit(NamedTuple):
+    """The host is gone."""
+
+
+Action = Connect | Send | Abort | Write | Exit
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    id: str | int | None
+    method: str  # "" where the message had none
+    params: Any
+    deadline_s: float
+    line: str | None = None
+    call: int | None = None  # its number, while it is upstream
+    pages: list[list[Any]] = field(default_factory=list)
+
+    @property
+    def subject(self) -> str:
+        name = _get(self.params, "name")
+        return name[:80] if self.method == "tools/call" and isinstance(name, str) else self.method
+
+
+class Ledger:
+    """Which request is next, what may be written, what is late.
+
+    Args:
+        limit_s: from the arrival of a request's line to its answer, queueing included.
+        max_line_bytes: above it an answer is replaced by an error that says so.
+    """
+
+    def __init__(self, limit_s: float, max_line_bytes: int) -> None:
+        self._limit_s = limit_s
+        self._max_line_bytes = max_line_bytes
+        self._entries: deque[_Entry] = deque()  # in order of arrival; the first one is never answered yet
+        self._calls = 0
+
+    def __repr__(self) -> str:
+        unanswered = sum(entry.line is None for entry in self._entries)
+        return f"<Ledger [Requests: {len(self._entries)} held, {unanswered} unanswered]>"
+
+    @property
+    def next_deadline_s(self) -> float | None:
+        """When `clock_moved` must be called at the latest."""
+        return self._entries[0].deadline_s if self._entries else None
+
+    def received(self, message: Message, now_s: float) -> list[Action]:
+        """A message of the host, whose line came at `now_s`."""
+        actions = self._expire(now_s)
+        deadline_s = now_s + self._limit_s
+        match message:
+            case Request(id_value, method, params):
+                entry = _Entry(id_value, method, params, deadline_s)
+                self._entries.append(entry)
+                actions += self._answer_locally(entry)
+            case Malformed(id_value, code, reason):
+                entry = _Entry(id_value, "", None, deadline_s)
+                self._entries.append(entry)
+                self._set_line(entry, error={"code": code, "message": f"Invalid message: {reason}"})
+            case Notification("notifications/cancelled", params):
+                actions += self._cancel(params)
+        return actions + self._advance()
+
+    def answered(self, call: int, answer: Answer, now_s: float) -> list[Action]:
+        """What a call upstream brought. A late or unknown call changes nothing."""
+        actions = self._expire(now_s)
+        if self._entries and self._entries[0].call == call:
+            self._entries[0].call = None
+            self._record(self._entries[0], answer)
+        return actions + self._advance()
+
+    def clock_moved(self, now_s: float) -> list[Action]:
+        return self._expire(now_s) + self._advance()
+
+    def closed(self) -> list[Action]:
+        """The host closed its end: nothing is written any more."""
+        actions = [action for entry in self._entries for action in _abort(entry)]
+        self._entries.clear()
+        return [*actions, Exit()]
+
+    def _answer_locally(self, entry: _Entry) -> list[Action]:
+        if entry.method == "ping":
+            self._set_line(entry, result={})
+        if entry.method != "initialize":
+            return []
+        self._set_line(entry, result=self._initialize_result(entry.params))
+        return [Connect()]
+
+    def _initialize_result(self, params: Any) -> dict[str, Any]:
+        """Always success: after an error the station makes every later call wait for 60 s (station.md 1.7 i)."""
+        wanted = _get(params, "protocolVersion")
+        return {
+            "protocolVersion": wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "sam2-mcp", "version": __version__},
+            "instructions": INSTRUCTIONS.format(limit_s=self._limit_s),
+        }
+
+    def _cancel(self, params: Any) -> list[Action]:
+        target = _get(params, "requestId")
+        for entry in self._entries:
+            # MCP forbids to cancel initialize; a malformed message is no request.
+            if type(entry.id) is type(target) and entry.id == target and entry.method not in ("initialize", ""):
+                self._entries.remove(entry)
+                return _abort(entry)
+        return []
+
+    def _expire(self, now_s: float) -> list[Action]:
+        actions: list[Action] = []
+        for entry in self._entries:
+            if entry.line is None and entry.deadline_s <= now_s:
+                code = "not_started" if entry.call is None else "deadline"
+                actions += _abort(entry)
+                self._record(entry, Failure(code, subject=entry.subject, limit_s=self._limit_s))
+        return actions
+
+    def _record(self, entry: _Entry, answer: Answer) -> None:
+        """Turn an answer into the request's line, or ask for the next page of a list."""
+        match answer:
+            case Result(value) if entry.method == "tools/list":
+                self._record_page(entry, value)
+            case Result(value):
+                self._set_line(entry, result=value)
+            case Refusal(error) if entry.method == "tools/call":
+                detail = f"{error['message']} (JSON-RPC error {error['code']})"
+                self._record(entry, Failure("refused", subject=entry.subject, detail=detail))
+            case Refusal(error):
+                self._set_line(entry, error=error)
+            # tools/call never gets a JSON-RPC error: the loader shows it as the tool's answer, or as nothing, and of
+            # a result it shows the first text block (station.md 1.6).
+            case Failure() if entry.method == "tools/call":
+                self._set_line(entry, result={"content": [{"type": "text", "text": str(answer)}], "isError": True})
+            case Failure():
+                data: dict[str, Any] = {"source": "bridge", "reason": answer.code}
+                data |= {"httpStatus": answer.http_status} if answer.http_status else {}
+                self._set_line(entry, error={"code": INTERNAL_ERROR, "message": str(answer), "data": data})
+
+    def _record_page(self, entry: _Entry, page: dict[str, Any]) -> None:
+        """Follow nextCursor: the station asks once, with empty params, and never for a second page."""
+        cursor, tools = page.get("nextCursor"), page.get("tools")
+        entry.pages.append(tools if isinstance(tools, list) else [])
+        if cursor and isinstance(cursor, str) and len(entry.pages) < MAX_LIST_PAGES:
+            entry.params = (entry.params if isinstance(entry.params, dict) else {}) | {"cursor": cursor}
+        else:
+            self._set_line(entry, result=page | {"tools": [tool for tools in entry.pages for tool in tools]})
+
+    def _set_line(self, entry: _Entry, **outcome: Any) -> None:
+        try:
+            line = encode({"jsonrpc": "2.0", "id": entry.id, **outcome})
+        except RecursionError:
+            self._record(entry, Failure("answer_unusable"))
+            return
+        if len(line) > self._max_line_bytes:
+            self._record(entry, Failure("answer_too_large", limit=self._max_line_bytes))
+        else:
+            entry.line = line
+
+    def _advance(self) -> list[Action]:
+        """Write what is answered at the head; then, if the new head is not yet upstream, send it."""
+        actions: list[Action] = []
+        while self._entries and (line := self._entries[0].line) is not None:
+            self._entries.popleft()
+            actions.append(Write(line))
+        if self._entries and self._entries[0].call is None:
+            actions.append(self._send(self._entries[0]))
+        return actions
+
+    def _send(self, entry: _Entry) -> Send:
+        self._calls += 1
+        entry.call = self._calls
+        params = _unwrapped(entry.params) if entry.method == "tools/call" else entry.params
+        return Send(entry.call, entry.method, params, entry.deadline_s)
+
+
+def _get(params: Any, key: str) -> Any:
+    return params.get(key) if isinstance(params, dict) else None
+
+
+def _abort(entry: _Entry) -> list[Action]:
+    return [] if entry.call is None else [Abort(entry.call)]
+
+
+def _unwrapped(params: Any) -> Any:
+    """The params of a tools/call with a lone `kwargs` object in place of its wrapper.
+
+    The station's public loader drops a tool's schema, so the model sees one parameter named kwargs and nests every
+    argument in it (station.md 1.6).
+    """
+    arguments = _get(params, "arguments")
+    if isinstance(arguments, dict) and list(arguments) == ["kwargs"] and isinstance(arguments["kwargs"], dict):
+        return params | {"arguments": arguments["kwargs"]}
+    return params

@@ -6,8 +6,10 @@ task at a time on one thread.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,18 +91,18 @@ def open_page(path: Path, password: str, page_number: int) -> Iterator[OpenPage]
 
 
 def _open(path: Path, password: str) -> Any:
-    try:
-        document = pypdfium2.PdfDocument(path, password=password or None)
-    except pypdfium2.PdfiumError as error:
-        raise _open_error(path, password, error.err_code) from error
+    # The raw call: pypdfium2's own opening reports the error of an earlier document for one without pages.
+    handle = pdfium.FPDF_LoadDocument(os.fsencode(path), password.encode("utf-8") if password else None)
+    if not handle:
+        raise _open_error(path, password, pdfium.FPDF_GetLastError())
+    document = pypdfium2.PdfDocument(handle)
     try:
         _check_page_count(document)
-        document.init_forms()  # before any page is loaded, or its fields are not drawn
-    except pypdfium2.PdfiumError:
-        pass  # a broken form: the pages are still there
     except BaseException:
         document.close()
         raise
+    with contextlib.suppress(pypdfium2.PdfiumError):  # a broken form: the pages are still there
+        document.init_forms()  # before any page is loaded, or its fields are not drawn
     return document
 
 
@@ -114,7 +116,7 @@ def _check_page_count(document: Any) -> None:
         )
 
 
-def _open_error(path: Path, password: str, err_code: int | None) -> WorkerError:
+def _open_error(path: Path, password: str, err_code: int) -> WorkerError:
     match err_code:
         case pdfium.FPDF_ERR_PASSWORD if password:
             return WorkerError(

@@ -145,12 +145,13 @@ def _glyph(opened: OpenPage, text_page: Any, i: int, text: str, font: str) -> Gl
     pdfium.FPDFText_GetMatrix(text_page, i, ctypes.byref(m))
     pdfium.FPDFText_GetLooseCharBox(text_page, i, ctypes.byref(loose))
     pdfium.FPDFText_GetCharOrigin(text_page, i, ctypes.byref(x), ctypes.byref(y))
-    length = math.hypot(m.a, m.b)
-    direction = (m.a / length, m.b / length) if length > 0 else (1.0, 0.0)
+    size = pdfium.FPDFText_GetFontSize(text_page, i)
+    length = math.copysign(math.hypot(m.a, m.b), size)  # a negative size writes backwards
+    direction = (m.a / length, m.b / length) if length else (1.0, 0.0)
     geometry = opened.geometry
     box = geometry.box(loose.left, loose.bottom, loose.right, loose.top)
     shown = geometry.direction(*direction)
-    em = abs(m.a * m.d - m.b * m.c) / length * abs(pdfium.FPDFText_GetFontSize(text_page, i)) if length > 0 else 0.0
+    em = abs((m.a * m.d - m.b * m.c) / length * size) if length else 0.0
     return Glyph(text, box, geometry.point(x.value, y.value), shown, _believable(em, box, shown), font)
 
 

@@ -22,6 +22,8 @@ _SAME_DIRECTION = 0.9986
 _SPACE_EM = 0.2
 # A gap that separates columns or table cells.
 _COLUMN_EM = 1.5
+# Ascent and descent of common fonts together are 1.1-1.25 em.
+_LOOSE_HEIGHT_EM = 1.2
 # How far a glyph may step back (kerning, justified text) and still follow the one before.
 _BACKSTEP_EM = 0.5
 
@@ -95,10 +97,17 @@ def _runs(glyphs: Iterable[Glyph]) -> list[_Run]:
 
 def _single(glyph: Glyph) -> _Run:
     ux, uy = glyph.direction
+    x, y = glyph.origin
+    start = x * ux + y * uy
+    return _Run([glyph], glyph.text, start, start + _advance(glyph), y * ux - x * uy)
+
+
+def _advance(glyph: Glyph) -> float:
+    """The glyph's width along its direction, out of the upright box around it."""
+    ux, uy = abs(glyph.direction[0]), abs(glyph.direction[1])
     x0, y0, x1, y1 = glyph.box
-    along = [x * ux + y * uy for x in (x0, x1) for y in (y0, y1)]
-    across = glyph.origin[1] * ux - glyph.origin[0] * uy
-    return _Run([glyph], glyph.text, min(along), max(along), across)
+    height = _LOOSE_HEIGHT_EM * glyph.size_pt
+    return max(0.0, (x1 - x0 - height * uy) / ux if ux >= uy else (y1 - y0 - height * ux) / uy)
 
 
 def _same_line(one: _Run, other: _Run) -> bool:

@@ -1,10 +1,79 @@
-SHELL := /bin/bash
+# Everything is set up by the targets themselves, inside .venv: no root, nothing left elsewhere.
+SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TESSDATA := $(VENV)/share/tessdata
+FONTS := $(VENV)/share/fonts/nanum
+SOURCE ?=
+export PYTHONWARNDEFAULTENCODING := 1
 
-.PHONY: setup
-setup: ## install everything for development into .venv
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q uv
-	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q -e '.[worker,demo]' --group dev
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-quick check bench docs clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+demo: $(VENV)/worker.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## read a nine-page leaflet (or SOURCE=file) through station, bridge and worker
+	@echo "==> demo"
+	@$(BIN)/sam2-mcp-worker demo $(if $(SOURCE),--source "$(SOURCE)")
+
+test: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## all tests, with the coverage that the project promises
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest tests $(PYTEST_ARGS)
+	@$(BIN)/python -m coverage combine -q
+	@$(BIN)/python tests/coverage_gate.py
+
+test-quick: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
+	@$(BIN)/python -m pytest tests -m "not slow" $(PYTEST_ARGS)
+
+check: $(VENV)/dev.stamp ## ruff, mypy --strict, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor
+	@$(BIN)/python -m tests.bench.ocr
+	@$(BIN)/python -m tests.bench.bridge_floor
+
+docs: $(VENV)/dev.stamp ## write the generated pages: docs/tools.md, docs/configuration.md
+	@$(BIN)/python docs/generate.py
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .cache demo-out .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/pip.stamp:
+	@echo "==> Python environment in $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@touch $@
+
+# uv where it works; pip where an index is configured that uv does not know.
+define install
+	@echo "==> $(1)"
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q -c constraints.txt $(2) $(3) \
+	  || { $(BIN)/python -m pip install -q -U pip && $(BIN)/python -m pip install -q -c constraints.txt $(2) $(3); }
+endef
+
+$(VENV)/worker.stamp: $(VENV)/pip.stamp pyproject.toml constraints.txt
+	$(call install,bridge and worker,-e '.[worker$(comma)demo]')
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/worker.stamp
+	$(call install,tools for development,--group dev)
+	@touch $@
+
+comma := ,
+
+$(TESSDATA)/kor.traineddata: $(VENV)/pip.stamp
+	@echo "==> Korean language data (Debian's tesseract-ocr-kor)"
+	@sh deploy/setup/debian_files.sh tesseract-ocr-kor usr/share/tesseract-ocr/5/tessdata $(TESSDATA) \
+	  || sh deploy/setup/debian_files.sh tesseract-ocr-kor usr/share/tesseract-ocr/4.00/tessdata $(TESSDATA)
+	@touch $@
+
+$(FONTS)/NanumGothic.ttf: $(VENV)/pip.stamp
+	@echo "==> Korean fonts (Debian's fonts-nanum)"
+	@sh deploy/setup/debian_files.sh fonts-nanum usr/share/fonts/truetype/nanum $(FONTS)
+	@touch $@

@@ -1,0 +1,53 @@
+"""Holds the coverage that the project promises: every branch of the bridge and of the pure cores, most of the rest.
+
+Prints a table and ends with 1 when a promise is broken. Run by `make test` after the tests.
+"""
+
+import io
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from coverage import Coverage
+
+# Logic that decides what an agent is told: no line and no branch of it may be untried.
+COMPLETE = (
+    "bridge/sam2_mcp_bridge/",
+    "worker/sam2_mcp_worker/deadline.py",
+    "worker/sam2_mcp_worker/fanout.py",
+    "worker/sam2_mcp_worker/media/tiling.py",
+    "worker/sam2_mcp_worker/pipelines/delivery.py",
+    "worker/sam2_mcp_worker/cursors.py",
+    "worker/sam2_mcp_worker/web/guard.py",
+)
+# Most code that runs in killable children leaves no coverage behind when it is killed.
+OVERALL_PERCENT = 85.0
+
+
+def main() -> int:
+    """Check the combined coverage data of the run."""
+    coverage = Coverage()
+    coverage.load()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "coverage.json"
+        coverage.json_report(outfile=str(report))
+        data = json.loads(report.read_text(encoding="utf-8"))
+    broken = 0
+    for name, about in sorted(data["files"].items()):
+        if name.replace("\\", "/").startswith(COMPLETE):
+            percent = about["summary"]["percent_covered"]
+            missing = [*map(str, about["missing_lines"]), *(f"{a}->{b}" for a, b in about["missing_branches"])]
+            print(f"{percent:6.1f} %  {name}  {'missing ' + ', '.join(missing) if missing else ''}")
+            broken += bool(missing)
+    overall = data["totals"]["percent_covered"]
+    print(f"{overall:6.1f} %  overall, at least {OVERALL_PERCENT} % asked for")
+    if broken or overall < OVERALL_PERCENT:
+        print(f"coverage gate: {broken} modules that must be complete are not")
+        coverage.report(file=io.StringIO())
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

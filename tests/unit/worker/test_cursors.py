@@ -1,0 +1,58 @@
+"""Cursors survive the trip, and nothing but our own is taken."""
+
+import base64
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sam2_mcp_worker.cursors import decode_cursor, encode_cursor, parse_ranges
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.fanout import number_ranges
+
+KEY = "ab" * 32
+
+
+@given(st.dictionaries(st.text("defgh", min_size=1, max_size=3), st.one_of(st.integers(), st.text()), max_size=4))
+def test_what_goes_in_comes_out(state: dict[str, object]) -> None:
+    cursor = encode_cursor("inspect_pdf", KEY, state)
+    assert cursor.isascii()
+    decoded = decode_cursor(cursor, "inspect_pdf", KEY)
+    assert {name: decoded[name] for name in state} == state
+
+
+@given(st.text(max_size=200))
+def test_no_made_up_text_is_a_cursor(text: str) -> None:
+    with pytest.raises(WorkerError) as caught:
+        decode_cursor(text, "inspect_pdf", KEY)
+    assert caught.value.code == "cursor_invalid"
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        encode_cursor("read_text", KEY, {}),
+        encode_cursor("inspect_pdf", "cd" * 32, {}),
+        base64.urlsafe_b64encode(b"[1]").decode(),
+        base64.urlsafe_b64encode(json.dumps([[]] * 10).encode()).decode(),
+        "A" * 30_000,
+        base64.urlsafe_b64encode(b"[" * 9000).decode(),
+    ],
+)
+def test_cursors_of_other_requests_and_damaged_ones_say_what_to_do(cursor: str) -> None:
+    with pytest.raises(WorkerError, match="without cursor"):
+        decode_cursor(cursor, "inspect_pdf", KEY)
+
+
+@given(st.sets(st.integers(1, 300), min_size=1))
+def test_ranges_are_the_inverse_of_number_ranges(numbers: set[int]) -> None:
+    assert parse_ranges(number_ranges(sorted(numbers)), limit=300) == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "4", "3-1", "a", "1-", "-1", "1--2", "1,,2", "1.5", "１", "9" * 5000, "1-999999999999"]
+)
+def test_bad_ranges_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="range|outside"):
+        parse_ranges(text, limit=3)

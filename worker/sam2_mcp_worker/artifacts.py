@@ -1,0 +1,96 @@
+"""Files made for people: overlay pictures and reports, behind random handles, with a lifetime.
+
+An artifact is a folder `<root>/<handle>/` with the data and its description. Whoever knows the handle (and the
+worker's token) may read it; handles cannot be guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sam2_mcp_worker.disk import touch, write_whole
+from sam2_mcp_worker.errors import WorkerError
+
+HANDLE = re.compile(r"art_[A-Za-z0-9_-]{22}\Z")
+URI_PREFIX = "artifact://"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A stored file: `handle`, file `name`, MIME type and size in bytes."""
+
+    handle: str
+    name: str
+    mime_type: str
+    size_bytes: int
+
+    @property
+    def uri(self) -> str:
+        """Its address as an MCP resource."""
+        return URI_PREFIX + self.handle
+
+
+class Artifacts:
+    """The artifact store below `root`."""
+
+    def __init__(self, root: Path, retention_h: float) -> None:
+        self._root = root
+        self._retention_h = retention_h
+
+    def new_handle(self) -> str:
+        """A handle with 132 random bits."""
+        return f"art_{secrets.token_urlsafe(16)}"
+
+    def put(self, data: bytes, *, name: str, mime_type: str, handle: str | None = None) -> Artifact:
+        """Store `data`; a given handle is overwritten, which keeps the address of a report that grows."""
+        artifact = Artifact(handle or self.new_handle(), name, mime_type, len(data))
+        folder = self._folder(artifact.handle)
+        write_whole(folder / "data", data)
+        write_whole(folder / "about.json", json.dumps(asdict(artifact)).encode("utf-8"))
+        return artifact
+
+    def get(self, handle: str) -> tuple[Artifact, Path]:
+        """The description and the data's path.
+
+        Raises:
+            WorkerError: code `artifact_unknown`: malformed, expired, or never existed.
+        """
+        folder = self._folder(handle)
+        try:
+            artifact = Artifact(**json.loads((folder / "about.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise self._unknown(handle) from error
+        touch(folder)
+        return artifact, folder / "data"
+
+    def holds(self, handle: str | None) -> bool:
+        """Whether the artifact is still there; counts as a use."""
+        if handle is None:
+            return False
+        try:
+            self.get(handle)
+        except WorkerError:
+            return False
+        return True
+
+    def entries(self) -> Iterator[Path]:
+        """All stored folders, for the sweep."""
+        return self._root.glob("art_*")
+
+    def _folder(self, handle: str) -> Path:
+        if not HANDLE.match(handle):
+            raise self._unknown(handle)
+        return self._root / handle
+
+    def _unknown(self, handle: str) -> WorkerError:
+        return WorkerError(
+            "artifact_unknown",
+            f"no artifact {handle[:40]!r}",
+            rule=f"artifacts live {self._retention_h:g} h after their last use",
+            next_step="call the tool that made it again",
+        )

@@ -1,0 +1,1 @@
+"""The commands of `sam2-mcp-worker`."""

@@ -1,0 +1,104 @@
+"""`call`: one tool call from the command line, with uploads, progress and the cursor followed on request."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+
+from sam2_mcp_worker.cli.client import WorkerClient, first_text
+from sam2_mcp_worker.cli.logs import set_up_logging
+from sam2_mcp_worker.cli.server import running_worker
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.settings import Settings
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "call", help='call a tool: call inspect_pdf \'{"source": "{file0}"}\' --file leaflet.pdf'
+    )
+    parser.add_argument("tool", help="name of the tool")
+    parser.add_argument(
+        "arguments", nargs="?", default="{}", help="its arguments as JSON; {file0} stands for the first --file"
+    )
+    parser.add_argument("--file", action="append", type=Path, default=[], help="upload this file; may be repeated")
+    parser.add_argument("--url", help="a worker that runs already; without it one is started for this call")
+    parser.add_argument("--all", action="store_true", help="follow the cursor to the end")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the result on stdout; 1 when the tool reported an error."""
+    try:
+        payload = json.loads(arguments.arguments)
+    except ValueError as error:
+        raise WorkerError("arguments_not_json", str(error), next_step="quote the JSON for your shell") from error
+    if not isinstance(payload, dict):
+        raise WorkerError(
+            "arguments_not_json", "the arguments are no JSON object", next_step='give e.g. \'{"source": "{file0}"}\''
+        )
+    return asyncio.run(_run(arguments, payload))
+
+
+@asynccontextmanager
+async def worker_at(url: str | None) -> AsyncIterator[WorkerClient]:
+    """The worker at `url`, or one of our own for the length of the block."""
+    settings = Settings()
+    if url is not None:
+        yield WorkerClient(url, settings.read_token())
+        return
+    set_up_logging("WARNING", as_json=False)
+    private = settings.model_copy(update={"host": "127.0.0.1", "port": 0})
+    async with running_worker(private) as base_url:
+        yield WorkerClient(base_url, settings.read_token())
+
+
+async def _run(arguments: argparse.Namespace, payload: dict[str, Any]) -> int:
+    async with worker_at(arguments.url) as worker:
+        handles = [await worker.upload(path) for path in arguments.file]
+        payload = fill_in(payload, handles)
+        async with worker.session() as client:
+            return await _follow(client, arguments, payload)
+
+
+async def _follow(client: Client, arguments: argparse.Namespace, payload: dict[str, Any]) -> int:
+    while True:
+        result = await client.call_tool(arguments.tool, payload, progress_callback=_show_progress)
+        text = first_text(result)
+        if result.is_error:
+            sys.stderr.write(text + "\n")
+            return 1
+        data = json.loads(text)
+        sys.stdout.write((text if arguments.json else json.dumps(data, ensure_ascii=False, indent=2)) + "\n")
+        if not (arguments.all and data.get("cursor")):
+            return 0
+        payload = payload | {"cursor": data["cursor"]}
+
+
+async def _show_progress(progress: float, total: float | None, message: str | None) -> None:
+    sys.stderr.write(f"{message or progress}\n")
+
+
+def fill_in(value: Any, handles: list[str]) -> Any:
+    """Put handles in for `{file0}`, `{file1}` ... in every string of a JSON value.
+
+    Raises:
+        WorkerError: a placeholder has no file.
+    """
+    if isinstance(value, dict):
+        return {key: fill_in(item, handles) for key, item in value.items()}
+    if isinstance(value, list):
+        return [fill_in(item, handles) for item in value]
+    if isinstance(value, str) and value.startswith("{file") and value.endswith("}") and value[5:-1].isdigit():
+        if int(value[5:-1]) >= len(handles):
+            raise WorkerError("file_placeholder", f"{value} has no --file", next_step="give one --file per placeholder")
+        return handles[int(value[5:-1])]
+    return value

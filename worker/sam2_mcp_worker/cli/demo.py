@@ -1,0 +1,77 @@
+"""`demo`: makes a leaflet (or takes yours) and sends it down the whole road: station, bridge, worker."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sam2_mcp_worker.errors import WorkerError
+
+# The station lives in the checkout and not in the wheel: deploy/station beside worker/.
+STATION = Path(__file__).resolve().parents[3] / "deploy" / "station" / "main.py"
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "demo", help="read a made-up nine-page leaflet through station, bridge and worker"
+    )
+    parser.add_argument("--source", type=Path, help="a PDF or image of yours instead of the leaflet")
+    parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for the report and the logs")
+    parser.add_argument("--station", type=Path, default=STATION, help="the minimal station's main.py")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print progress on stderr and the table on stdout; 1 when a page was lost."""
+    from sam2_mcp_worker.demo.walk import table, walk
+
+    if not arguments.station.is_file():
+        raise WorkerError(
+            "station_missing",
+            f"{arguments.station} is not there",
+            next_step="run from a checkout, or give --station PATH",
+        )
+    out_dir = arguments.out.resolve()
+    out_dir.mkdir(parents=True, exist_ok=True)
+    started_s = time.monotonic()
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"[{time.monotonic() - started_s:5.1f} s] {text}\n")
+
+    source, picture = _inputs(arguments.source, out_dir, say)
+    result = walk(source, picture, arguments.station.resolve(), out_dir, say)
+    accounted = sorted(page["page_number"] for page in result.pages)
+    if arguments.json:
+        sys.stdout.write(json.dumps(dataclasses.asdict(result), ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(f"{table(result)}\n\n" if result.pages else "")
+        sys.stdout.write(
+            f"longest call {max(result.calls_s)} s of 27; worker and children {result.idle_mb} MB idle, {result.peak_mb} MB "
+            f"at their peaks; {time.monotonic() - started_s:.1f} s in all\n"
+            + "".join(f"report: {path}\n" for path in result.files)
+        )
+    return int(accounted != list(range(1, result.page_count + 1)))
+
+
+def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | None]:
+    if source is not None:
+        if not source.is_file():
+            raise WorkerError("source_missing", f"{source} is not a file", next_step="give the path of a PDF or image")
+        return source, None
+    try:
+        from sam2_mcp_worker.demo.leaflet import make_leaflet
+    except ImportError as error:
+        raise WorkerError(
+            "demo_extra_missing", f"the leaflet needs {error.name}", next_step="pip install 'sam2-mcp[worker,demo]'"
+        ) from error
+    leaflet = out_dir / "leaflet.pdf"
+    truth = make_leaflet(leaflet)
+    kinds = ", ".join(f"{page.page_number} {page.kind}" for page in truth.pages)
+    say(f"leaflet made: {leaflet.name}, {leaflet.stat().st_size // 1024} KB, pages: {kinds}")
+    return leaflet, None

@@ -1,0 +1,97 @@
+"""`doctor`: is everything there that the worker needs? Each finding with its mend."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: `state` is `ok` or `failed`; `detail` says what was found, or what to do."""
+
+    check: str
+    state: str
+    detail: str
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "doctor", help="check settings, language data, disk and engines"
+    )
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the findings; 1 when one failed."""
+    settings = Settings()
+    checks: list[tuple[str, Callable[[], str]]] = [
+        ("bind", lambda: _bind(settings)),
+        ("language data", lambda: str(settings.find_tessdata())),
+        ("data directory", lambda: _data_dir(settings)),
+        ("port", lambda: _port(settings)),
+        ("processes", lambda: asyncio.run(_processes(settings))),
+    ]
+    findings = [_check(name, check) for name, check in checks]
+    if arguments.json:
+        sys.stdout.write(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False) + "\n")
+    else:
+        for finding in findings:
+            sys.stdout.write(f"{finding.state:6}  {finding.check:15}  {finding.detail}\n")
+    return int(any(finding.state == "failed" for finding in findings))
+
+
+def _check(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, "ok", check())
+    except WorkerError as error:
+        return Finding(name, "failed", error.public_text)
+    except OSError as error:
+        return Finding(name, "failed", f"{error.strerror}: {error.filename or ''}".strip(": "))
+
+
+def _bind(settings: Settings) -> str:
+    settings.check_bind()
+    return f"{settings.host}, {'with' if settings.read_token() else 'without'} a token"
+
+
+def _data_dir(settings: Settings) -> str:
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryFile(dir=settings.data_dir):
+        return f"{settings.data_dir} can be written"
+
+
+def _port(settings: Settings) -> str:
+    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            raise WorkerError(
+                "port_taken",
+                f"port {settings.port} on {settings.host}: {error.strerror}",
+                next_step="stop the other program, or set SAM2_MCP_PORT",
+            ) from error
+    return f"{settings.port} is free"
+
+
+async def _processes(settings: Settings) -> str:
+    services = Services(settings)
+    await services.start()
+    try:
+        await asyncio.gather(services.ocr_pool.wait_ready(), services.decoders.wait_ready())
+        return f"{services.ocr_pool.size} OCR and {services.decoders.size} decoder processes load"
+    finally:
+        await services.close()

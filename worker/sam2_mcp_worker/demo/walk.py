@@ -1,0 +1,204 @@
+"""The demo: the agent's road from end to end, on real programs, with no key.
+
+leaflet -> worker /files -> station session -> bridge -> worker: get_status, inspect_pdf (cursor to the end), read_text
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from sam2_mcp_worker.demo.processes import free_port, memory_mb, program, python_command, wait_until_ready
+from sam2_mcp_worker.errors import WorkerError
+
+CALL_LIMIT_S = 30.0  # the station's own limit for one call
+IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".tif", ".tiff", ".bmp"}
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class DemoResult:
+    """What the walk found; `pages` are the rows of the table, `calls_s` the time of every tool call."""
+
+    worker_ready_s: float = 0.0
+    session_s: float = 0.0
+    tools: list[str] = field(default_factory=list)
+    calls_s: list[float] = field(default_factory=list)
+    page_count: int = 0
+    coverage: dict[str, Any] = field(default_factory=dict)
+    pages: list[dict[str, Any]] = field(default_factory=list)
+    lines_of_image: int = 0
+    idle_mb: int = 0
+    peak_mb: int = 0
+    files: list[str] = field(default_factory=list)
+
+
+class StationSession:
+    """One session on the station, called as the XGEN loader calls it."""
+
+    def __init__(self, client: httpx.Client, session_id: str, result: DemoResult) -> None:
+        self._client = client
+        self._session_id = session_id
+        self._result = result
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """One request through the station; the result object.
+
+        Raises:
+            WorkerError: the station reported a failure.
+        """
+        body = {"session_id": self._session_id, "method": method, "params": params}
+        answer = self._client.post("/api/mcp/mcp-request", json=body, timeout=CALL_LIMIT_S + 5).json()
+        if not answer.get("success"):
+            raise WorkerError("demo_station", f"{method}: {answer.get('error')}")
+        data: dict[str, Any] = answer["data"]
+        return data
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """One tool call, timed; the facts of its first text block.
+
+        Raises:
+            WorkerError: the tool reported an error; its text is in the message.
+        """
+        started_s = time.monotonic()
+        data = self.request("tools/call", {"name": tool, "arguments": arguments})
+        self._result.calls_s.append(round(time.monotonic() - started_s, 2))
+        text = data["content"][0]["text"]
+        if data.get("isError"):
+            raise WorkerError("demo_tool", f"{tool}: {text}")
+        facts: dict[str, Any] = json.loads(text)
+        return facts
+
+
+def walk(source: Path, picture: Path | None, station: Path, out_dir: Path, say: Say) -> DemoResult:
+    """Run the whole road for one file (and one more picture for read_text).
+
+    Raises:
+        WorkerError: a program did not start, or a call failed.
+    """
+    result = DemoResult()
+    worker_port, station_port = free_port(), free_port()
+    worker_url, station_url = f"http://127.0.0.1:{worker_port}", f"http://127.0.0.1:{station_port}"
+    serve = python_command("-m", "sam2_mcp_worker", "serve", "--port", str(worker_port))
+    own_data = {"SAM2_MCP_DATA_DIR": str(out_dir / "data"), "SAM2_MCP_HOST": "127.0.0.1"}
+    with program("worker", serve, out_dir / "worker.log", own_data) as worker:
+        say(f"worker starting on {worker_url}")
+        result.worker_ready_s = round(
+            wait_until_ready("worker", f"{worker_url}/readyz", worker, out_dir / "worker.log"), 2
+        )
+        result.idle_mb, _ = memory_mb(worker.pid)
+        say(f"worker ready after {result.worker_ready_s} s, {result.idle_mb} MB resident with its children")
+        # The station starts bridges as `python`: the interpreter that has them must come first on its PATH.
+        path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+        run_station = python_command(str(station), "--port", str(station_port), "--log-level", "warning")
+        with program("station", run_station, out_dir / "station.log", path) as process:
+            wait_until_ready("station", f"{station_url}/health", process, out_dir / "station.log")
+            with httpx.Client(base_url=station_url, trust_env=False, timeout=10) as client:
+                session = _open_session(client, worker_url, result, say)
+                _use_tools(session, source, picture, worker_url, out_dir, result, say)
+        _, result.peak_mb = memory_mb(worker.pid)
+    return result
+
+
+def _open_session(client: httpx.Client, worker_url: str, result: DemoResult, say: Say) -> StationSession:
+    started_s = time.monotonic()
+    body = {
+        "server_type": "python",
+        "server_command": "-m",
+        "server_args": ["sam2_mcp_bridge"],
+        "env_vars": {"SAM2_MCP_URL": f"{worker_url}/mcp"},
+        "session_name": "demo",
+    }
+    session_id = client.post("/api/mcp/sessions", json=body).raise_for_status().json()["session_id"]
+    session = StationSession(client, session_id, result)
+    result.tools = [tool["name"] for tool in session.request("tools/list", {})["tools"]]
+    result.session_s = round(time.monotonic() - started_s, 2)
+    say(f"station session open after {result.session_s} s, tools: {', '.join(result.tools)}")
+    return session
+
+
+def _use_tools(
+    session: StationSession,
+    source: Path,
+    picture: Path | None,
+    worker_url: str,
+    out_dir: Path,
+    result: DemoResult,
+    say: Say,
+) -> None:
+    status = session.call("get_status", {})
+    say(f"get_status: ready={status['ready']}, {status['engines'][0]['identity']}")
+    if source.suffix.lower() in IMAGE_SUFFIXES:
+        picture = source
+    else:
+        _inspect(session, _upload(worker_url, source), worker_url, out_dir, result, say)
+    if picture is not None:
+        reading = _read(session, _upload(worker_url, picture), say)
+        result.lines_of_image = len(reading)
+        say(f"read_text: {picture.name}: {len(reading)} lines, the first: {reading[0]['text'] if reading else '-'}")
+
+
+def _inspect(
+    session: StationSession, handle: str, worker_url: str, out_dir: Path, result: DemoResult, say: Say
+) -> None:
+    arguments: dict[str, Any] = {"source": handle}
+    while True:
+        facts = session.call("inspect_pdf", arguments)
+        coverage = facts["coverage"]
+        result.page_count, result.coverage = facts["page_count"], coverage
+        result.pages += facts["pages"]
+        say(
+            f"inspect_pdf: {coverage['done']} of {coverage['total']} pages done, {len(coverage['failed'])} failed, "
+            f"{len(coverage['unreached'])} not reached yet, {result.calls_s[-1]} s"
+        )
+        if not facts.get("cursor"):
+            break
+        arguments["cursor"] = facts["cursor"]
+    result.files.append(_fetch(worker_url, facts["report"], out_dir / "report.html"))
+
+
+def _read(session: StationSession, handle: str, say: Say) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
+    arguments: dict[str, Any] = {"source": handle}
+    while True:
+        facts = session.call("read_text", arguments)
+        lines += facts["lines"]
+        if not facts.get("cursor"):
+            return lines
+        say(f"read_text: {facts['coverage']['done']} of {facts['coverage']['total']} tiles")
+        arguments["cursor"] = facts["cursor"]
+
+
+def _upload(worker_url: str, path: Path) -> str:
+    with path.open("rb") as file, httpx.Client(trust_env=False, timeout=60) as client:
+        answer = client.post(f"{worker_url}/files", params={"name": path.name}, content=file).raise_for_status()
+    return str(answer.json()["handle"])
+
+
+def _fetch(worker_url: str, uri: str, path: Path) -> str:
+    handle = uri.removeprefix("artifact://")
+    answer = httpx.get(f"{worker_url}/artifacts/{handle}", trust_env=False, timeout=60).raise_for_status()
+    path.write_bytes(answer.content)
+    return str(path)
+
+
+def table(result: DemoResult) -> str:
+    """The pages as a table for the terminal."""
+    rows = ["page  status  source      characters  smallest pt  unread ink  notes"]
+    for page in result.pages:
+        smallest = page.get("smallest_text_pt")
+        rows.append(
+            f"{page['page_number']:>4}  {page['status']:6}  {page.get('source') or '-':10}  {page.get('characters') or 0:>10}  "
+            f"{smallest if smallest is not None else '-':>11}  {page.get('undetected_ink') or 0:>10}  "
+            f"{page.get('reason') or ('also OCR beside the layer' if page.get('ocr_text') else '')}"
+        )
+    return "\n".join(rows)

@@ -1,0 +1,154 @@
+"""What of a PDF inspection is delivered in which call. Pure: no files, no clock, no server.
+
+Over the calls of one request every page is delivered exactly once, and within a page every line. A page that does not
+fit into what is left of a result waits for the next; one that is too long for any result comes in parts. A page that
+was delivered as failed and could be read later (after a restart) is delivered once more, as done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sam2_mcp_worker.cursors import decode_cursor, encode_cursor, number_ranges, parse_ranges
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.fanout import Coverage
+
+# JSON around one page's text: keys, numbers, quotes.
+PAGE_OVERHEAD_CHARS = 300
+# JSON around one line in the detailed form: box, size, source, confidence.
+LINE_OVERHEAD_CHARS = 110
+
+
+@dataclass(slots=True)
+class DeliveredPage:
+    """A page, or the part of it that fits: lines `[first_line, last_line)` of its result."""
+
+    page_number: int
+    result: dict[str, Any] | None
+    error: WorkerError | None
+    first_line: int = 0
+    last_line: int = 0
+
+    @property
+    def continues(self) -> bool:
+        """Whether the page has lines that did not fit."""
+        return self.result is not None and self.last_line < len(self.result["lines"])
+
+
+@dataclass(slots=True)
+class Delivered:
+    """What earlier calls of the request delivered, as the cursor tells it."""
+
+    delivered: set[int] = field(default_factory=set)
+    failed: set[int] = field(default_factory=set)
+    next_line: dict[int, int] = field(default_factory=dict)
+
+
+def _line_chars(line: dict[str, Any], detailed: bool) -> int:
+    return len(line["text"]) + (LINE_OVERHEAD_CHARS if detailed else 1)
+
+
+def _deliverable(coverage: Coverage[int, Any], before: Delivered) -> list[int]:
+    """Settled pages that were not delivered, and those delivered as failed that a later try could read."""
+    return [
+        number
+        for number in coverage.items
+        if (number in coverage.done and (number not in before.delivered or number in before.failed))
+        or (number in coverage.failed and number not in before.delivered)
+    ]
+
+
+def reported(coverage: Coverage[int, Any], before: Delivered) -> Coverage[int, Any]:
+    """The coverage with those pages as failed that failed in an earlier call and were not tried again since."""
+    failed_before = {
+        number: WorkerError("failed_before", "see the earlier result")
+        for number in before.failed
+        if number in coverage.unreached
+    }
+    return Coverage(coverage.items, dict(coverage.done), failed_before | coverage.failed)
+
+
+def fills_a_result(coverage: Coverage[int, Any], before: Delivered, budget: int, detailed: bool) -> bool:
+    """Whether what is settled already fills a result, so that waiting longer brings the agent nothing."""
+    total = 0
+    for number in _deliverable(coverage, before):
+        lines = coverage.done[number]["lines"] if number in coverage.done else []
+        rest = lines[before.next_line.get(number, 0) :]
+        total += PAGE_OVERHEAD_CHARS + sum(_line_chars(line, detailed) for line in rest)
+        if total >= budget:
+            return True
+    return False
+
+
+def pack(coverage: Coverage[int, Any], before: Delivered, budget: int, detailed: bool) -> list[DeliveredPage]:
+    """The settled pages in order, whole as long as they fit.
+
+    The first page always gives at least one line, so that every call gets on, whatever the budget.
+    """
+    pages: list[DeliveredPage] = []
+    left = budget
+    for number in _deliverable(coverage, before):
+        left -= PAGE_OVERHEAD_CHARS
+        if pages and left <= 0:
+            break
+        if number in coverage.failed:
+            pages.append(DeliveredPage(number, None, coverage.failed[number]))
+            continue
+        lines, first = coverage.done[number]["lines"], before.next_line.get(number, 0)
+        last, left = _fit(lines, first, left, detailed)
+        page = DeliveredPage(number, coverage.done[number], None, first, last)
+        if page.continues and pages:
+            break  # the head of the next result has more room for it
+        pages.append(page)
+        if page.continues:
+            break
+    return pages
+
+
+def _fit(lines: list[dict[str, Any]], first: int, left: int, detailed: bool) -> tuple[int, int]:
+    """Index after the last line that fits, and what is left of the budget then."""
+    last = first
+    while last < len(lines) and (last == first or left >= _line_chars(lines[last], detailed)):
+        left -= _line_chars(lines[last], detailed)
+        last += 1
+    return last, left
+
+
+def next_cursor(
+    tool: str, key: str, coverage: Coverage[int, Any], before: Delivered, pages: list[DeliveredPage]
+) -> str | None:
+    """Where the next call goes on, or None when everything has been delivered."""
+    parts = before.next_line | {page.page_number: page.last_line for page in pages if page.continues}
+    whole = {page.page_number for page in pages if not page.continues}
+    open_parts = {number: line for number, line in parts.items() if number not in whole}
+    delivered = (before.delivered | whole) - set(open_parts)
+    if delivered >= set(coverage.items):
+        return None
+    state: dict[str, Any] = {"d": number_ranges(sorted(delivered))}
+    failed = (before.failed - set(coverage.done)) | (set(coverage.failed) & delivered)
+    if failed:
+        state["f"] = number_ranges(sorted(failed))
+    if open_parts:
+        state["n"] = {str(number): line for number, line in open_parts.items()}
+    return encode_cursor(tool, key, state)
+
+
+def from_cursor(cursor: str | None, tool: str, key: str, page_count: int) -> Delivered:
+    """What the cursor says was delivered; nothing for no cursor.
+
+    Raises:
+        WorkerError: `cursor_invalid`.
+    """
+    if cursor is None or not cursor.strip():
+        return Delivered()
+    state = decode_cursor(cursor, tool, key)
+    try:
+        delivered = set(parse_ranges(state["d"], limit=page_count)) if state["d"] else set()
+        failed = set(parse_ranges(state["f"], limit=page_count)) if state.get("f") else set()
+        next_line = {int(number): max(0, int(line)) for number, line in state.get("n", {}).items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WorkerError(
+            "cursor_invalid", "the cursor is damaged", next_step="repeat the call without cursor to start again"
+        ) from error
+    return Delivered(delivered, failed, next_line)

@@ -1,0 +1,227 @@
+"""Reads one PDF page completely: text layer, what the layer leaves out, and what nothing could read.
+
+Order of work: analyse, render, check the layer against the picture, read by OCR what the layer does not cover (the
+whole page when there is no layer or it cannot be believed), draw the overlay. The result is JSON, kept by content hash.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.engines.ports import Box, TextLine
+from sam2_mcp_worker.media.boxes import covered_share, rounded_out, scaled
+from sam2_mcp_worker.media.pdf import PdfFile, PdfLine, PdfPage, suggested_px_per_pt
+from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.pipelines.page_overlay import draw_page_overlay
+from sam2_mcp_worker.pipelines.read_picture import PictureReader, PictureReading, tiles_of
+from sam2_mcp_worker.pipelines.text_layer import Judgement, ReadableScripts, Verdict, choose_samples, judge
+from sam2_mcp_worker.services import Services
+
+# An OCR line of which this much lies in one line of the text layer is that line, read a second time.
+SAME_LINE_SHARE = 0.5
+# Text boxes are grown by this before they mask ink: renderers smear glyph edges over about a pixel.
+COVER_PAD_PX = 3
+# What pdfium gives for a glyph that the font maps to no character.
+UNMAPPED = "\ufffd"
+# A page may take as long as its steps do; each of those has its own limit.
+PAGE_LIMIT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """One page of one document, as the job asks for it."""
+
+    pdf: PdfFile
+    page_number: int
+    document_key: tuple[Any, ...]
+    """Content hash and password hash: what identifies the document."""
+    job: str
+
+
+class PageInspector:
+    """The steps for one page, with everything that they share."""
+
+    def __init__(self, services: Services, request: PageRequest, workdir: Path) -> None:
+        self._services = services
+        self._request = request
+        self._workdir = workdir
+        self._timeout_s = services.settings.step_timeout_s
+        self._scripts = ReadableScripts(services.settings.ocr_languages)
+        self.notes: list[str] = []
+
+    async def run(self) -> dict[str, Any]:
+        """The page's result.
+
+        Raises:
+            WorkerError: the page cannot be decoded, or none of it could be read.
+        """
+        started_s = time.monotonic()
+        request = self._request
+        decoders, max_pixels = self._services.decoders, self._services.settings.max_picture_pixels
+        page = await request.pdf.read_page(decoders, request.page_number, timeout_s=self._timeout_s, job=request.job)
+        px_per_pt = suggested_px_per_pt(page, max_pixels)
+        pixels = await request.pdf.render_page(
+            decoders,
+            request.page_number,
+            px_per_pt=px_per_pt,
+            out_path=self._workdir / "page.rgb",
+            max_pixels=max_pixels,
+            timeout_s=self._timeout_s,
+            job=request.job,
+        )
+        layer = await self._believed_layer(page, pixels, px_per_pt)
+        reading = await self._read_uncovered(pixels, [scaled(line["box_xyxy_pt"], px_per_pt) for line in layer])
+        lines = layer + [_ocr_line(line, px_per_pt) for line in reading.lines]
+        result = self._result(page, layer, lines, reading, px_per_pt)
+        result["overlay"] = await draw_page_overlay(
+            self._services, pixels, result, px_per_pt, self._workdir, request.job
+        )
+        result["elapsed_ms"] = round((time.monotonic() - started_s) * 1000)
+        return result
+
+    async def _believed_layer(self, page: PdfPage, pixels: PixelFile, px_per_pt: float) -> list[dict[str, Any]]:
+        """The text layer's lines, or none when the picture contradicts them."""
+        if page.hidden_chars:
+            self.notes.append(f"{page.hidden_chars} characters of the text layer are not visible and were left out")
+        # A glyph without a mapping is printed, and only the picture tells what it is: such lines go to OCR.
+        lines = [line for line in page.lines if UNMAPPED not in line.text]
+        judgement = await self._judge(lines, pixels, px_per_pt)
+        if judgement.verdict is Verdict.CONTRADICTED:
+            self.notes.append(
+                f"the text layer does not say what is printed (agreement {judgement.agreement}): "
+                "it was not used, the page was read by OCR"
+            )
+            return []
+        if judgement.verdict is Verdict.UNVERIFIED and lines:
+            self.notes.append(
+                "the text layer could not be checked against the picture: "
+                "too little text, or a script that is not among the OCR languages"
+            )
+        return [_layer_line(line) for line in lines]
+
+    async def _judge(self, lines: list[PdfLine], pixels: PixelFile, px_per_pt: float) -> Judgement:
+        """Read sample lines from the picture and compare."""
+        fonts = choose_samples(lines, self._scripts)
+        chosen = [index for group in fonts for index in group]
+        if not chosen:
+            return judge([], self._scripts)
+        boxes = [rounded_out(scaled(lines[i].box_xyxy_pt, px_per_pt)) for i in chosen]
+        seen = await self._services.reader.read_boxes(pixels, boxes, job=self._request.job, timeout_s=self._timeout_s)
+        reading = dict(zip(chosen, seen, strict=True))
+        return judge([[(lines[i].text, reading[i]) for i in group] for group in fonts], self._scripts)
+
+    async def _read_uncovered(
+        self, pixels: PixelFile, covered_px: list[tuple[float, float, float, float]]
+    ) -> PictureReading:
+        """OCR of everything that the layer's boxes do not cover."""
+        tiles = tiles_of(pixels)
+        if covered_px:
+            tiles = await self._tiles_with_ink(pixels, tiles, [rounded_out(box, COVER_PAD_PX) for box in covered_px])
+        if not tiles:
+            return PictureReading((), (), ())
+        request = self._request
+        reader = PictureReader(
+            self._services.reader,
+            self._services.cache,
+            job=request.job,
+            step_timeout_s=self._timeout_s,
+            source_key=("pdf", *request.document_key, request.page_number, pixels.width_px, pixels.height_px),
+        )
+        reading = await reader.read_all(pixels, tiles, Deadline.after(PAGE_LIMIT_S))
+        if not covered_px:
+            return reading
+        return PictureReading(
+            tuple(line for line in reading.lines if covered_share(line.box_xyxy_px, covered_px) < SAME_LINE_SHARE),
+            tuple(box for box in reading.undetected_ink if covered_share(box, covered_px) < SAME_LINE_SHARE),
+            reading.unread,
+        )
+
+    async def _tiles_with_ink(self, pixels: PixelFile, tiles: list[Box], covered: list[Box]) -> list[Box]:
+        answer = await self._services.decoders.run(
+            "uncovered_ink",
+            {
+                "pixels": pixels.to_params(),
+                "tiles": [list(tile) for tile in tiles],
+                "covered": [list(box) for box in covered],
+            },
+            timeout_s=self._timeout_s,
+            job=self._request.job,
+        )
+        return [tiles[index] for index in answer["tiles_with_ink"]]
+
+    def _result(
+        self,
+        page: PdfPage,
+        layer: list[dict[str, Any]],
+        lines: list[dict[str, Any]],
+        reading: PictureReading,
+        px_per_pt: float,
+    ) -> dict[str, Any]:
+        if reading.unread:
+            reasons = sorted({reason for _, reason in reading.unread})
+            self.notes.append(f"{len(reading.unread)} parts of the page could not be read ({'; '.join(reasons)[:200]})")
+        unexplained = [*reading.undetected_ink, *(box for box, _ in reading.unread)]
+        return {
+            "page_number": self._request.page_number,
+            "source": "text_layer" if layer else "ocr" if lines else "none",
+            "characters": sum(count_characters(line["text"]) for line in lines),
+            "smallest_text_pt": smallest_size(lines),
+            "width_pt": round(page.width_pt, 1),
+            "height_pt": round(page.height_pt, 1),
+            "rotation_deg": page.rotation_deg,
+            "lines": lines,
+            "undetected_ink": [_rounded(scaled(box, 1 / px_per_pt)) for box in unexplained],
+            "unread_parts": len(reading.unread),
+            "notes": self.notes,
+        }
+
+
+def _layer_line(line: PdfLine) -> dict[str, Any]:
+    return {
+        "text": line.text,
+        "box_xyxy_pt": _rounded(line.box_xyxy_pt),
+        "size_pt": round(line.size_pt, 2),
+        "min_size_pt": round(line.min_size_pt, 2),
+        "source": "text_layer",
+    }
+
+
+def _ocr_line(line: TextLine, px_per_pt: float) -> dict[str, Any]:
+    return {
+        "text": line.text,
+        "box_xyxy_pt": _rounded(scaled(line.box_xyxy_px, 1 / px_per_pt)),
+        "size_pt": round(line.height_px / px_per_pt, 2),
+        "source": "ocr",
+        "confidence": round(line.confidence, 2),
+    }
+
+
+def _rounded(box: tuple[float, float, float, float]) -> list[float]:
+    return [round(value, 1) for value in box]
+
+
+def count_characters(text: str) -> int:
+    """Characters without spaces: what the field's OCR volumes count."""
+    return sum(not char.isspace() for char in text)
+
+
+def smallest_size(lines: list[dict[str, Any]]) -> float | None:
+    """The smallest text size on the page in points. Specks of one character are left out: they may be stains."""
+    sizes = [
+        line.get("min_size_pt", line["size_pt"]) for line in lines if sum(char.isalnum() for char in line["text"]) >= 2
+    ]
+    return round(min(sizes), 1) if sizes else None
+
+
+async def inspect_page(services: Services, request: PageRequest) -> dict[str, Any]:
+    """Inspect one page in a work directory of its own.
+
+    Raises:
+        WorkerError: why this page failed.
+    """
+    with services.work_directory("page") as workdir:
+        return await PageInspector(services, request, workdir).run()

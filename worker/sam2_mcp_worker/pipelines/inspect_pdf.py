@@ -1,0 +1,139 @@
+"""Inspects a whole PDF in one call: all pages in parallel, as many as the budget allows, the rest over the cursor.
+
+Owns the order of work for a document; what of it goes into which call's result is delivery.py's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.cursors import number_ranges, parse_ranges
+from sam2_mcp_worker.deadline import Deadline, current_deadline
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.fanout import Coverage, fan_out
+from sam2_mcp_worker.jobs import Job
+from sam2_mcp_worker.media.pdf import PdfFile
+from sam2_mcp_worker.pipelines.delivery import DeliveredPage, fills_a_result, from_cursor, next_cursor, pack, reported
+from sam2_mcp_worker.pipelines.inspect_page import PageRequest, inspect_page
+from sam2_mcp_worker.pipelines.pdf_report import update_report
+from sam2_mcp_worker.result_cache import cache_key
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.uploads import StoredFile
+
+TOOL = "inspect_pdf"
+# Two pages more than OCR children: one renders while another is drawn, so that no reader ever waits for pixels.
+EXTRA_PAGES_IN_FLIGHT = 2
+# A job lives as long as somebody asks for it (Jobs sees to that); this bounds a job that is asked for all day.
+JOB_LIMIT_S = 24 * 3600.0
+Progress = Callable[[int, int], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of one call, checked."""
+
+    source: str
+    pages: str | None = None
+    password: str | None = None
+    cursor: str | None = None
+    detailed: bool = False
+
+
+@dataclass(slots=True)
+class Inspection:
+    """What one call delivers."""
+
+    file: StoredFile
+    page_count: int
+    coverage: Coverage[int, Any]
+    pages: list[DeliveredPage]
+    cursor: str | None
+    report: Artifact | None
+
+
+async def inspect_pdf(services: Services, request: Request, progress: Progress | None = None) -> Inspection:
+    """Run or continue an inspection until the current deadline.
+
+    Raises:
+        WorkerError: the source, the password, the page range or the cursor is wrong, or the file is no readable PDF.
+    """
+    deadline = current_deadline()
+    stored = await services.sources.resolve(request.source)
+    password_key = hashlib.sha256((request.password or "").encode("utf-8", "replace")).hexdigest()
+    document_key = (stored.sha256, password_key)
+    pdf = PdfFile(stored.path, request.password or "")
+    page_count = await _page_count(services, pdf, document_key)
+    numbers = _selected(request.pages, page_count)
+    key = cache_key(TOOL, *document_key, number_ranges(numbers), services.reader.identity)
+    cursor_key = cache_key(key, request.detailed)
+    before = from_cursor(request.cursor, TOOL, cursor_key, page_count)
+
+    async def start(job: Job) -> None:
+        async def work(number: int) -> dict[str, Any]:
+            return await _page(services, PageRequest(pdf, number, document_key, key))
+
+        limit = services.settings.ocr_process_count + EXTRA_PAGES_IN_FLIGHT
+        await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
+
+    async with services.jobs.join(key, tuple(numbers), start) as job:
+        budget = services.settings.result_max_chars
+        await _wait(job, deadline, progress, lambda: fills_a_result(job.coverage, before, budget, request.detailed))
+        pages = pack(job.coverage, before, budget, request.detailed)
+        cursor = next_cursor(TOOL, cursor_key, job.coverage, before, pages)
+        report = await update_report(services, job, stored, page_count)
+        return Inspection(stored, page_count, reported(job.coverage, before), pages, cursor, report)
+
+
+async def _page_count(services: Services, pdf: PdfFile, document_key: tuple[str, str]) -> int:
+    async def compute() -> int:
+        return await pdf.page_count(services.decoders, timeout_s=services.settings.step_timeout_s, job=document_key[0])
+
+    count = int(await services.cache.get_or_compute(cache_key("pdf_open", *document_key), compute))
+    if count > services.settings.max_pages:
+        raise WorkerError(
+            "too_many_pages",
+            f"the PDF has {count} pages",
+            rule=f"the limit is {services.settings.max_pages} (SAM2_MCP_MAX_PAGES)",
+            next_step="split the file, or ask the operator to raise the limit",
+        )
+    return count
+
+
+def _selected(pages: str | None, page_count: int) -> list[int]:
+    if pages is None or not pages.strip():
+        return list(range(1, page_count + 1))
+    try:
+        return parse_ranges(pages, limit=page_count)
+    except ValueError as error:
+        raise WorkerError(
+            "page_out_of_range",
+            f"pages: {error}",
+            rule=f"the PDF has {page_count} pages (1-{page_count})",
+            next_step="give pages like '1-3,7' or leave pages out for all",
+        ) from error
+
+
+async def _page(services: Services, request: PageRequest) -> dict[str, Any]:
+    key = cache_key("page", *request.document_key, request.page_number, services.reader.identity)
+
+    def fresh(result: Any) -> bool:
+        # A result with an unread part is tried again; one whose picture was swept is made again.
+        return result["unread_parts"] == 0 and services.artifacts.holds(result["overlay"])
+
+    result: dict[str, Any] = await services.cache.get_or_compute(
+        key, lambda: inspect_page(services, request), fresh=fresh
+    )
+    return result
+
+
+async def _wait(job: Job, deadline: Deadline, progress: Progress | None, enough: Callable[[], bool]) -> None:
+    """Wait for the job; tells the progress after each change."""
+    while not (job.finished or job.coverage.complete or deadline.expired or enough()):
+        settled = job.coverage.settled
+        if progress is not None:
+            await progress(settled, len(job.coverage.items))
+        await job.wait_beyond(settled, deadline)

@@ -1,0 +1,52 @@
+"""The overlay picture of a page as an artifact: every line's box with its number, unread ink in its own colour."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.boxes import rounded_out, scaled
+from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.services import Services
+
+OVERLAY_MAX_SIDE_PX = 1600
+# The report holds one picture a page; 120 pages at this size make a file that a browser still opens at once.
+OVERLAY_MAX_BYTES = 250_000
+
+logger = logging.getLogger(__name__)
+
+
+async def draw_page_overlay(
+    services: Services, pixels: PixelFile, result: dict[str, Any], px_per_pt: float, workdir: Path, job: str
+) -> str | None:
+    """Draw the overlay and store it; returns its handle, or None when only the drawing failed."""
+    boxes = [
+        {"box": list(rounded_out(scaled(line["box_xyxy_pt"], px_per_pt))), "kind": line["source"], "number": number}
+        for number, line in enumerate(result["lines"], start=1)
+    ]
+    boxes += [
+        {"box": list(rounded_out(scaled(box, px_per_pt))), "kind": "ink", "number": len(boxes) + number}
+        for number, box in enumerate(result["undetected_ink"], start=1)
+    ]
+    out_path = workdir / "overlay.jpg"
+    params = {
+        "pixels": pixels.to_params(),
+        "boxes": boxes,
+        "out_path": str(out_path),
+        "max_side_px": OVERLAY_MAX_SIDE_PX,
+        "max_bytes": OVERLAY_MAX_BYTES,
+    }
+    try:
+        await services.decoders.run("draw_overlay", params, timeout_s=services.settings.step_timeout_s, job=job)
+    except WorkerError as error:
+        # The page was read; a missing picture must not turn it into a failed page.
+        logger.warning("overlay not drawn: %s", error.code)
+        return None
+    data = await anyio.Path(out_path).read_bytes()
+    name = f"page-{result['page_number']}.jpg"
+    artifact = await anyio.to_thread.run_sync(lambda: services.artifacts.put(data, name=name, mime_type="image/jpeg"))
+    return artifact.handle

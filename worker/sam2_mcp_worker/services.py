@@ -1,0 +1,114 @@
+"""What the worker consists of: stores, pools, engines and jobs, built from the settings in one place.
+
+Pipelines and tools get this object and know nothing of settings, processes or folders beyond it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from sam2_mcp_worker.artifacts import Artifacts
+from sam2_mcp_worker.disk import sweep
+from sam2_mcp_worker.engines.local_ocr import LocalOcr
+from sam2_mcp_worker.execution.pool import ChildPool
+from sam2_mcp_worker.fetch import Fetcher
+from sam2_mcp_worker.jobs import Jobs
+from sam2_mcp_worker.media.decoder import DECODER_MODULE
+from sam2_mcp_worker.result_cache import ResultCache
+from sam2_mcp_worker.settings import Settings
+from sam2_mcp_worker.sources import Sources
+from sam2_mcp_worker.uploads import Uploads
+from sam2_mcp_worker.workdirs import remove_leftovers, work_directory
+
+OCR_MODULE = "sam2_mcp_worker.engines.local_ocr_child"
+
+# Expired files may stay this much longer; a sweep of 10,000 entries takes about 0.2 s in a thread.
+SWEEP_INTERVAL_S = 600.0
+
+logger = logging.getLogger(__name__)
+
+
+class Services:
+    """Everything a pipeline may use. `start` before the first call, `close` after the last."""
+
+    def __init__(self, settings: Settings) -> None:
+        tessdata_dir = settings.find_tessdata()
+        data = settings.data_dir
+        self.settings = settings
+        self.work_root = data / "work"
+        self.uploads = Uploads(data / "files", max_bytes=settings.max_upload_bytes, retention_h=settings.retention_h)
+        self.artifacts = Artifacts(data / "artifacts", settings.retention_h)
+        self.cache = ResultCache(data / "cache")
+        self.jobs = Jobs(settings.background_limit_s)
+        self.sources = Sources(self.uploads, settings.allowed_roots, Fetcher(settings.allowed_url_hosts))
+        self.decoders = ChildPool(
+            "decoder",
+            DECODER_MODULE,
+            size=settings.decoder_processes,
+            config={},
+            memory_limit_bytes=settings.decoder_memory_bytes,
+        )
+        # No address space limit: onnxruntime maps far more than it uses, and it only ever sees our own raw pixels.
+        # Nor is a child recycled for its size: the arenas of the detector are meant to stay.
+        self.ocr_pool = ChildPool(
+            "ocr",
+            OCR_MODULE,
+            size=settings.ocr_process_count,
+            config={"tessdata_dir": str(tessdata_dir), "languages": list(settings.ocr_languages), "threads": 1},
+            memory_limit_bytes=0,
+            recycle_growth_bytes=None,
+        )
+        self.reader = LocalOcr(self.ocr_pool, tessdata_dir=tessdata_dir, languages=settings.ocr_languages)
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Make the folders, clear what a killed worker left, and let the children load; does not wait for them."""
+        await asyncio.to_thread(self._prepare_folders)
+        await self.ocr_pool.start(wait=False)
+        await self.decoders.start(wait=False)
+        self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweeper")
+
+    async def close(self) -> None:
+        """Stop jobs, then the children they use."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        await self.jobs.close()
+        await asyncio.gather(self.decoders.close(), self.ocr_pool.close())
+
+    def trouble(self) -> list[str]:
+        """Why the worker is not ready yet; empty when it is."""
+        reasons = []
+        for stats in (self.decoders.stats(), self.ocr_pool.stats()):
+            if stats.ready == 0:
+                reasons.append(stats.start_error or f"the {stats.name} processes are loading")
+        return reasons
+
+    def work_directory(self, label: str) -> AbstractContextManager[Path]:
+        """A fresh work directory for one piece of work."""
+        return work_directory(self.work_root, label)
+
+    def _prepare_folders(self) -> None:
+        self.settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        remove_leftovers(self.work_root)
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self._sweep)
+            except OSError as error:
+                logger.warning("the sweep of old files failed: %s", error.strerror)
+            await asyncio.sleep(SWEEP_INTERVAL_S)
+
+    def _sweep(self) -> None:
+        max_age_s = self.settings.retention_h * 3600
+        for store, max_bytes in (
+            (self.uploads, self.settings.files_max_bytes),
+            (self.artifacts, self.settings.artifacts_max_bytes),
+            (self.cache, self.settings.cache_max_bytes),
+        ):
+            removed = sweep(store.entries(), max_age_s=max_age_s, max_bytes=max_bytes)
+            if removed:
+                logger.info("removed %d old entries of %s", removed, type(store).__name__.lower())

@@ -1,0 +1,191 @@
+"""Every setting of the worker: the one place that reads the environment.
+
+Names are `SAM2_MCP_` plus the field in capitals. docs/configuration.md is generated from this class, so the
+description of a field is its documentation.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from sam2_mcp_worker.errors import WorkerError
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+# Where Debian, Fedora, Homebrew and `make setup` put *.traineddata. The first that holds the languages is used.
+TESSDATA_CANDIDATES = (
+    "/usr/share/tesseract-ocr/5/tessdata",
+    "/usr/share/tesseract-ocr/4.00/tessdata",
+    "/usr/share/tessdata",
+    "/usr/share/tesseract/tessdata",
+    "/opt/homebrew/share/tessdata",
+    "/usr/local/share/tessdata",
+)
+
+CommaList = Annotated[tuple[str, ...], NoDecode]
+
+
+def _default_data_dir() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "sam2-mcp"
+
+
+class Settings(BaseSettings):
+    """Worker settings; see the module docstring for how names map to the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="SAM2_MCP_", extra="ignore", frozen=True)
+
+    host: str = Field("127.0.0.1", description="Address to listen on. Beyond loopback a token is required.")
+    port: int = Field(8765, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    token: SecretStr | None = Field(
+        None, description="Bearer token that every request except health checks must carry."
+    )
+    token_file: Path | None = Field(None, description="File that holds the token; used when SAM2_MCP_TOKEN is not set.")
+    allowed_hosts: CommaList = Field(
+        (),
+        description="Extra Host header values, comma separated, e.g. `worker:8765,host.docker.internal`. "
+        "`:*` stands for any port. Loopback names are always allowed.",
+    )
+    allowed_origins: CommaList = Field((), description="Browser origins that may call, comma separated.")
+
+    data_dir: Path = Field(
+        default_factory=_default_data_dir, description="Uploads, artifacts, cached readings and work directories."
+    )
+    allowed_roots: CommaList = Field(
+        (), description="Folders whose files a `source` path may name, comma separated. None by default."
+    )
+    allowed_url_hosts: CommaList = Field(
+        (),
+        description="Hosts whose https URLs a `source` may name, comma separated. None by default: nothing is fetched.",
+    )
+
+    # 27 s is the bridge's own deadline (30 s at the host minus transport); a longer wish is cut to it.
+    call_budget_s: float = Field(27.0, gt=0.5, le=3600, description="Longest time a tool call may take, seconds.")
+    # Serialising 40,000 characters and a report took under 0.4 s on two busy cores.
+    reply_margin_s: float = Field(
+        1.0, ge=0.1, le=10, description="Kept free at the end of a call for the answer itself."
+    )
+    background_limit_s: float = Field(
+        600.0, ge=0, le=86400, description="How long unfinished work goes on after the last call for it."
+    )
+    # The hard kill for one native step. The slowest honest step measured is 2.5 s; a busy machine takes 4 times as long.
+    step_timeout_s: float = Field(
+        20.0, gt=0, le=600, description="A single page render or tile reading is killed after this."
+    )
+
+    max_upload_bytes: int = Field(
+        512 * 1024**2, ge=1, description="Largest file that POST /files and https sources accept."
+    )
+    max_request_bytes: int = Field(4 * 1024**2, ge=1024, description="Largest MCP request body.")
+    # 1916 x 120,000 px, the tallest page met in the field, is 230 MP.
+    max_picture_pixels: int = Field(250_000_000, ge=1, description="Largest picture or rendered page, in pixels.")
+    max_pages: int = Field(2000, ge=1, description="Largest PDF, in pages.")
+    # Hosts cut or refuse above 50,000 characters (tool-rules.md 10).
+    result_max_chars: int = Field(40_000, ge=4000, le=1_000_000, description="Most characters in one tool result.")
+
+    retention_h: float = Field(
+        24.0, gt=0, description="Uploads, artifacts and cached readings live this long after use."
+    )
+    files_max_bytes: int = Field(4 * 1024**3, ge=0, description="Disk for uploads; the longest unused go first.")
+    artifacts_max_bytes: int = Field(2 * 1024**3, ge=0, description="Disk for artifacts; the longest unused go first.")
+    cache_max_bytes: int = Field(1024**3, ge=0, description="Disk for cached readings; the longest unused go first.")
+
+    ocr_processes: int = Field(0, ge=0, le=64, description="OCR child processes; 0 means one per core, at most 4.")
+    decoder_processes: int = Field(2, ge=1, le=64, description="Child processes that decode PDFs and images.")
+    # 2 GiB of address space: a 250 MP page renders in strips, a 60 MP JPEG decodes whole in under 1 GiB.
+    decoder_memory_bytes: int = Field(2 * 1024**3, ge=256 * 1024**2, description="Address space of one decoder child.")
+    ocr_languages: CommaList = Field(("kor",), description="Languages to read, by their traineddata names.")
+    tessdata_dir: Path | None = Field(
+        None, description="Folder with <language>.traineddata; searched for when not set."
+    )
+    log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR; logs go to stderr.")
+
+    @field_validator(
+        "allowed_hosts", "allowed_origins", "allowed_roots", "allowed_url_hosts", "ocr_languages", mode="before"
+    )
+    @classmethod
+    def _split_commas(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @model_validator(mode="after")
+    def _margin_fits(self) -> Settings:
+        if self.reply_margin_s >= self.call_budget_s:
+            raise ValueError("SAM2_MCP_REPLY_MARGIN_S must be shorter than SAM2_MCP_CALL_BUDGET_S")
+        return self
+
+    def read_token(self) -> str | None:
+        """The bearer token, from the variable or the file; None when neither is set.
+
+        Raises:
+            WorkerError: the token file is missing or empty.
+        """
+        if self.token is not None and self.token.get_secret_value():
+            return self.token.get_secret_value()
+        if self.token_file is None:
+            return None
+        try:
+            text = self.token_file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise WorkerError(
+                "token_file_unreadable",
+                f"SAM2_MCP_TOKEN_FILE names {self.token_file}, which cannot be read ({error.strerror})",
+                next_step="create the file or unset the variable",
+            ) from error
+        if not text:
+            raise WorkerError(
+                "token_file_empty",
+                f"SAM2_MCP_TOKEN_FILE names {self.token_file}, which is empty",
+                next_step="write the token into it or unset the variable",
+            )
+        return text
+
+    def check_bind(self) -> None:
+        """Refuse to serve beyond loopback without a token.
+
+        Raises:
+            WorkerError: the address is reachable from other machines and no token is set.
+        """
+        if self.host not in LOOPBACK_HOSTS and self.read_token() is None:
+            raise WorkerError(
+                "token_required",
+                f"host {self.host} is reachable from other machines and no token is set",
+                rule="without a token the worker only listens on 127.0.0.1, localhost or ::1",
+                next_step="set SAM2_MCP_TOKEN or SAM2_MCP_TOKEN_FILE",
+            )
+
+    def find_tessdata(self) -> Path:
+        """The folder that holds the traineddata of all languages.
+
+        Raises:
+            WorkerError: no folder holds them; the text says how to install them.
+        """
+        candidates = [self.tessdata_dir] if self.tessdata_dir else [Path(p) for p in self._tessdata_search_path()]
+        for folder in candidates:
+            if all((folder / f"{language}.traineddata").is_file() for language in self.ocr_languages):
+                return folder
+        missing = ", ".join(f"{language}.traineddata" for language in self.ocr_languages)
+        raise WorkerError(
+            "language_data_missing",
+            f"{missing} not found in {candidates[0] if self.tessdata_dir else 'the usual folders'}",
+            rule="the local OCR needs one traineddata file per language",
+            next_step="run `make setup`, or `apt-get install tesseract-ocr-kor`, or set SAM2_MCP_TESSDATA_DIR",
+        )
+
+    @staticmethod
+    def _tessdata_search_path() -> list[str]:
+        prefix = os.environ.get("TESSDATA_PREFIX")
+        beside_python = str(Path(sys.prefix) / "share" / "tessdata")
+        return [*([prefix] if prefix else []), beside_python, *TESSDATA_CANDIDATES]
+
+    @property
+    def ocr_process_count(self) -> int:
+        """OCR children to start: more than 4 only on request, since each holds about 300 MB."""
+        return self.ocr_processes or min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)

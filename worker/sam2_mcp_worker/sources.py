@@ -1,0 +1,124 @@
+"""Turns a tool's `source` argument into a stored file.
+
+A source is a handle of an upload, a path below an allowed root, or an https URL of an allowed host. Whatever it was,
+its bytes end up in the upload store under their content hash: a file that changes while it is being read can then
+never mix two versions in one result, and decoders only ever see paths of our own.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+
+from sam2_mcp_worker.deadline import current_deadline
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.fetch import Fetcher
+from sam2_mcp_worker.uploads import HANDLE, StoredFile, Uploads
+
+CHUNK_BYTES = 1024 * 1024
+MAX_SOURCE_CHARS = 4096  # PATH_MAX; longer text is a document pasted by mistake
+
+
+class Sources:
+    """Resolves sources against one upload store, a list of root folders and a fetcher."""
+
+    def __init__(self, uploads: Uploads, roots: tuple[str, ...], fetcher: Fetcher) -> None:
+        self._uploads = uploads
+        self._roots = tuple(Path(root).resolve() for root in roots)
+        self._fetcher = fetcher
+        self._known_paths: dict[tuple[int, int, int, int], str] = {}
+
+    async def resolve(self, source: str) -> StoredFile:
+        """The stored file that `source` names.
+
+        Raises:
+            WorkerError: `source_invalid`, `source_not_allowed`, `source_not_found`, `file_unknown`, `upload_too_large`,
+                `upload_empty`, or one of the fetcher's.
+        """
+        source = source.strip()
+        if not source or len(source) > MAX_SOURCE_CHARS or "\0" in source:
+            raise _invalid(f"source has {len(source)} characters" if source else "source is empty")
+        if source.startswith("file_") and HANDLE.match(source):
+            return await anyio.to_thread.run_sync(self._uploads.get, source)
+        if "://" in source:
+            return await self._from_url(source)
+        return await self._from_path(source)
+
+    async def _from_url(self, url: str) -> StoredFile:
+        if url.lower().startswith("file:"):
+            raise _invalid("file:// URLs are not read")
+        async with self._fetcher.open(url, current_deadline()) as (name, chunks):
+            return await self._uploads.store(chunks, name)
+
+    async def _from_path(self, source: str) -> StoredFile:
+        path = await anyio.to_thread.run_sync(self._allowed_path, source)
+        descriptor = await anyio.to_thread.run_sync(_open_regular, path)
+        try:
+            return await self._ingest(descriptor, path.name)
+        finally:
+            os.close(descriptor)
+
+    async def _ingest(self, descriptor: int, name: str) -> StoredFile:
+        about = os.fstat(descriptor)
+        identity = (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
+        handle = self._known_paths.get(identity)
+        if handle is not None:
+            try:
+                return await anyio.to_thread.run_sync(self._uploads.get, handle)
+            except WorkerError:
+                del self._known_paths[identity]  # swept meanwhile: take it in again
+        stored = await self._uploads.store(_chunks(descriptor), name)
+        self._known_paths[identity] = stored.handle
+        return stored
+
+    def _allowed_path(self, source: str) -> Path:
+        """The real path, links resolved, if it lies below an allowed root."""
+        candidates = [Path(source)] if Path(source).is_absolute() else [root / source for root in self._roots]
+        for candidate in candidates:
+            real = candidate.resolve()
+            if any(real.is_relative_to(root) for root in self._roots):
+                return real
+        raise WorkerError(
+            "source_not_allowed",
+            "the path is not below a folder that this worker may read",
+            rule="paths are read below SAM2_MCP_ALLOWED_ROOTS only, links included",
+            next_step="upload the file with POST /files and pass its handle file_...",
+            private=source,
+        )
+
+
+def _open_regular(path: Path) -> int:
+    # O_NOFOLLOW: `path` is free of links already, so a link here was put in between the check and now.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        raise WorkerError(
+            "source_not_found",
+            f"the file {path.name[:80]!r} cannot be opened ({error.strerror})",
+            next_step="check the path, or upload the file with POST /files",
+        ) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _invalid(f"{path.name[:80]!r} is not a regular file")
+    return descriptor
+
+
+async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
+    offset = 0
+    while chunk := await anyio.to_thread.run_sync(os.pread, descriptor, CHUNK_BYTES, offset):
+        offset += len(chunk)
+        yield chunk
+
+
+def _invalid(what: str) -> WorkerError:
+    return WorkerError(
+        "source_invalid",
+        what,
+        rule="a source is a handle file_..., a path below an allowed root, or an https URL of an allowed host",
+        next_step="upload the file with POST /files and pass its handle",
+    )

@@ -1,0 +1,29 @@
+"""How a result leaves: one compact JSON text, the same data structured, then links to what people look at.
+
+Hosts differ in what they pass on (reference/station.md 1.6, mcp.md 7): the first text block alone carries every fact.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
+from pydantic import BaseModel
+
+from sam2_mcp_worker.artifacts import Artifact
+
+
+def reply(result: BaseModel, links: list[Artifact] | None = None) -> CallToolResult:
+    """A tool's answer: text JSON first, structured content beside it, resource links last."""
+    data = result.model_dump(mode="json", exclude_none=True)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # A lone surrogate would leave the SDK with an empty body (reference/mcp.md 1.6).
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    structured: dict[str, Any] = data if clean == text else json.loads(clean)
+    content: list[ContentBlock] = [TextContent(type="text", text=clean)]
+    content.extend(
+        ResourceLink(type="resource_link", uri=link.uri, name=link.name, mime_type=link.mime_type, size=link.size_bytes)
+        for link in links or []
+    )
+    return CallToolResult(content=content, structured_content=structured)

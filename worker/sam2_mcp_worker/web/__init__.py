@@ -1,0 +1,1 @@
+"""HTTP beside MCP: health, version, uploads, artifacts, and the guard in front of everything."""

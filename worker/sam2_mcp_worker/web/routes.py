@@ -1,0 +1,99 @@
+"""Health, version, uploads and artifacts over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
+
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.version import worker_version
+
+# HTTP status per error code; everything else an upload or artifact can raise is the client's mistake.
+STATUS_BY_CODE = {"upload_too_large": 413, "file_unknown": 404, "artifact_unknown": 404}
+
+# A report shows text of unknown documents: no scripts, no requests, no access to our origin.
+ARTIFACT_HEADERS = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "private, no-store",
+}
+
+
+def build_routes(services: Services) -> APIRouter:
+    """All routes that are not MCP."""
+    router = APIRouter()
+
+    @router.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        return {"status": "alive"}
+
+    @router.get("/readyz")
+    async def readyz() -> JSONResponse:
+        trouble = services.trouble()
+        return JSONResponse(
+            {"status": "ready"} if not trouble else {"status": "not ready", "reasons": trouble},
+            status_code=503 if trouble else 200,
+        )
+
+    @router.get("/version")
+    async def version() -> dict[str, str]:
+        return {"name": "sam2-mcp-worker", "version": worker_version()}
+
+    @router.post("/files", status_code=201)
+    async def upload(request: Request, name: Annotated[str, Query(max_length=400)] = "file") -> dict[str, Any]:
+        _check_upload_headers(request, services)
+        with _as_http_errors():
+            stored = await services.uploads.store(request.stream(), name)
+        return {"handle": stored.handle, "name": stored.name, "size_bytes": stored.size_bytes, "sha256": stored.sha256}
+
+    @router.api_route("/files/{handle}", methods=["GET", "HEAD"])
+    async def about_file(handle: str) -> dict[str, Any]:
+        with _as_http_errors():
+            stored = await anyio.to_thread.run_sync(services.uploads.get, handle)
+        return {"handle": stored.handle, "name": stored.name, "size_bytes": stored.size_bytes}
+
+    @router.get("/artifacts/{handle}")
+    async def artifact(handle: str) -> Response:
+        with _as_http_errors():
+            about, path = await anyio.to_thread.run_sync(services.artifacts.get, handle)
+        return FileResponse(
+            path,
+            media_type=about.mime_type,
+            filename=about.name,
+            headers=ARTIFACT_HEADERS,
+            content_disposition_type="inline",
+        )
+
+    return router
+
+
+def _check_upload_headers(request: Request, services: Services) -> None:
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        raise HTTPException(
+            415,
+            {
+                "code": "multipart_not_accepted",
+                "message": "send the file's bytes as the body, e.g. "
+                "curl --data-binary @leaflet.pdf '.../files?name=leaflet.pdf'",
+            },
+        )
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > services.settings.max_upload_bytes:
+        error = services.uploads.too_large()
+        raise HTTPException(413, {"code": error.code, "message": error.public_text})
+
+
+class _as_http_errors:  # noqa: N801 - reads as a statement: `with _as_http_errors():`
+    """Turns a WorkerError into an HTTP answer with the same text."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, WorkerError):
+            status = STATUS_BY_CODE.get(error.code, 400)
+            raise HTTPException(status, {"code": error.code, "message": error.public_text}) from error

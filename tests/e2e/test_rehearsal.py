@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.e2e.rehearsal.stage import Size, rehearse
+from tests.e2e.rehearsal.stage import ECHO, Size, rehearse
 
 SIZE = Size(
     calls=150,
@@ -43,6 +43,6 @@ async def test_no_call_gets_a_wrong_answer_or_a_late_one_whatever_happens_to_the
 
 async def test_the_rehearsal_finds_out_a_bridge_that_answers_in_the_wrong_order(tmp_path: Path) -> None:
     small = replace(SIZE, calls=40, slow=0, hopeless=0, kills=0, restarts=0, freezes=0, longest_freeze_s=0.0)
-    report = await rehearse(small, 1, tmp_path, server_command=str(NAIVE_BRIDGE), server_args=())
+    report = await rehearse(small, 1, tmp_path, replace(ECHO, bridge=(str(NAIVE_BRIDGE),)))
     assert report.having("wrong")
     assert any("wrong answer" in each for each in report.shortcomings(LIMIT_S, right_share=0.5))

@@ -102,18 +102,17 @@ class Report:
 
 @dataclass
 class Rehearsal:
-    """`server_args` and `env_vars` start the bridge in the station; `client` has the station as its base_url."""
+    """`client` has the station as its base_url; `session` is the body that asks it to start the bridge."""
 
     client: httpx.AsyncClient
     worker: Program
-    env_vars: dict[str, str]
+    session: dict[str, Any]
     make_call: MakeCall
     rng: random.Random
-    server_command: str = "-m"
-    server_args: Sequence[str] = ("sam2_mcp_bridge",)
 
     async def run(self, calls: int, parallel: int, plan: Sequence[Fault]) -> Report:
-        session = await self._open_session()
+        response = await self.client.post("/api/mcp/sessions", json=self.session)
+        session: dict[str, Any] = response.raise_for_status().json()
         report = Report()
         numbers = iter(range(calls))
         started_s = time.monotonic()
@@ -124,16 +123,6 @@ class Rehearsal:
         report.wall_s = time.monotonic() - started_s
         await self._inspect(session, report, calls)
         return report
-
-    async def _open_session(self) -> dict[str, Any]:
-        body = {
-            "server_type": "python",
-            "server_command": self.server_command,
-            "server_args": list(self.server_args),
-            "env_vars": self.env_vars,
-        }
-        session: dict[str, Any] = (await self.client.post("/api/mcp/sessions", json=body)).raise_for_status().json()
-        return session
 
     async def _attack(self, report: Report, plan: Sequence[Fault], calls: int) -> None:
         for threshold, fault in zip(thresholds(plan, calls), plan, strict=True):

@@ -1,13 +1,24 @@
-"""A whole rehearsal with the echo worker: station, bridge and worker as real processes, sized by a `Size`."""
+"""A whole rehearsal: station, bridge and worker as real processes, sized by a `Size`.
+
+`ECHO` is the worker of the SDK with one tool; any other is a `Stage` of its own: how to start it and what to ask it.
+"""
 
 import random
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 from tests.e2e.rehearsal.driver import Call, MakeCall, Rehearsal, Report
 from tests.e2e.rehearsal.faults import make_plan
-from tests.e2e.rehearsal.processes import Program, echo_worker_command, free_port, running, station_program
+from tests.e2e.rehearsal.processes import (
+    Program,
+    WorkerCommand,
+    echo_worker_command,
+    free_port,
+    running,
+    station_program,
+)
 
 PARALLEL = 12
 
@@ -41,16 +52,24 @@ def echo_calls(size: Size, rng: random.Random) -> MakeCall:
     return make_call
 
 
-async def rehearse(
-    size: Size,
-    seed: int,
-    log_dir: Path,
-    server_command: str = "-m",
-    server_args: tuple[str, ...] = ("sam2_mcp_bridge",),
-) -> Report:
+@dataclass(frozen=True)
+class Stage:
+    """`make_calls` is asked once per rehearsal; `bridge` is the session's server_command and server_args."""
+
+    worker_command: WorkerCommand
+    make_calls: Callable[[Size, random.Random], MakeCall]
+    worker_env: Mapping[str, str] = field(default_factory=dict)
+    bridge: tuple[str, ...] = ("-m", "sam2_mcp_bridge")
+    bridge_env: Mapping[str, str] = field(default_factory=dict)
+
+
+ECHO = Stage(echo_worker_command, echo_calls)
+
+
+async def rehearse(size: Size, seed: int, log_dir: Path, stage: Stage = ECHO) -> Report:
     rng = random.Random(seed)
     port = free_port()
-    worker = Program(echo_worker_command(port), port, log_dir / "worker.log")
+    worker = Program(stage.worker_command(port), port, log_dir / "worker.log", dict(stage.worker_env))
     station = station_program(log_dir / "station.log")
     async with running(worker), running(station):
         base_url = f"http://127.0.0.1:{station.port}"
@@ -58,11 +77,18 @@ async def rehearse(
             rehearsal = Rehearsal(
                 client=client,
                 worker=worker,
-                env_vars={"SAM2_MCP_URL": f"http://127.0.0.1:{port}/mcp", "SAM2_MCP_DEADLINE_S": str(size.deadline_s)},
-                make_call=echo_calls(size, rng),
+                session={
+                    "server_type": "python",
+                    "server_command": stage.bridge[0],
+                    "server_args": list(stage.bridge[1:]),
+                    "env_vars": {
+                        "SAM2_MCP_URL": f"http://127.0.0.1:{port}/mcp",
+                        "SAM2_MCP_DEADLINE_S": str(size.deadline_s),
+                        **stage.bridge_env,
+                    },
+                },
+                make_call=stage.make_calls(size, rng),
                 rng=rng,
-                server_command=server_command,
-                server_args=server_args,
             )
             plan = make_plan(
                 rng,

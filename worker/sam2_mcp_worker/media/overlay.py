@@ -7,7 +7,6 @@ around it and number tags stand beside it.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,11 @@ from sam2_mcp_worker.media.pixels import PixelFile
 # The longest side that Claude and the common vision models take without scaling it down is 1,568 to 2,000 px.
 DEFAULT_MAX_SIDE_PX = 1600
 DEFAULT_MAX_BYTES = 1_000_000  # a nine-page report stays under 10 MB, an agent's image block under every host's cap
-QUALITIES = (88, 80, 72, 64, 56)  # below 56 the rings around digits make them hard to read
-SHRINK = 0.85  # of the side, when the lowest quality is still too large
+# JPEG quality and colour sampling, tried in order. Full colour resolution (4:4:4) first: halved (4:2:0), the one-pixel
+# frames lose some of the colour that tells their kind. Below 56 the rings around digits make them hard to read.
+FULL, HALVED = cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420
+ENCODINGS = ((88, FULL), (80, FULL), (72, FULL), (64, HALVED), (56, HALVED))
+SHRINK = 0.85  # of the side, when the last encoding is still too large
 SMALLEST_SIDE_PX = 200  # nothing is readable below
 # More boxes than this are drawn without numbers: nobody can follow them, and placing them takes seconds.
 MAX_NUMBERED = 3000
@@ -295,12 +297,18 @@ def _font(size_px: int) -> ImageFont.FreeTypeFont:
 
 
 def _encode(picture: Image.Image, max_bytes: int) -> bytes | None:
-    for quality in QUALITIES:
-        buffer = io.BytesIO()
-        # Full colour resolution: halved, the one-pixel frames lose the colour that tells their kind.
-        picture.save(buffer, "JPEG", quality=quality, subsampling=0)
-        if buffer.tell() <= max_bytes:
-            return buffer.getvalue()
+    bgr = cv2.cvtColor(np.asarray(picture), cv2.COLOR_RGB2BGR)
+    for quality, sampling in ENCODINGS:
+        # Progressive saves 14 % of the bytes on the demo leaflet's pages, for 20 ms. OpenCV, because Pillow gives up
+        # on progressive pictures that are larger than its buffer ("broken data stream"), as photographs can be.
+        options = [
+            *(cv2.IMWRITE_JPEG_QUALITY, quality),
+            *(cv2.IMWRITE_JPEG_SAMPLING_FACTOR, sampling),
+            *(cv2.IMWRITE_JPEG_PROGRESSIVE, 1),
+        ]
+        written, data = cv2.imencode(".jpg", bgr, options)
+        if written and data.size <= max_bytes:
+            return bytes(data)
     return None
 
 

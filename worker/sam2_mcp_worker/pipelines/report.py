@@ -1,0 +1,392 @@
+"""Turns one inspection into one HTML file for people: what was read, what was not, and where each text stands.
+
+A pure function of its input. The file is self-contained: pictures are data URIs, nothing is loaded, nothing runs. All
+that comes from a document is hostile until escaped, and a content security policy stands behind the escaping. It
+knows neither artifacts nor files; whoever calls it stores the result.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from sam2_mcp_worker.media.box_styles import STYLES
+
+# Browsers open 32 MB of inlined pictures (24 MB before Base64) at once; a 500-page report would be ten times that.
+MAX_PICTURE_BYTES = 24_000_000
+# A page of dense print holds about 6,000 characters; a hostile text layer holds millions and would freeze the tab.
+MAX_TEXT_CHARACTERS = 100_000
+JPEG_SIGNATURE = b"\xff\xd8\xff"
+POINTS_PER_MM = 72 / 25.4
+
+CSS = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
+# The style sheet is allowed by its hash, so that not even a style attribute from outside has an effect.
+CSP = (
+    "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src 'sha256-"
+    + base64.b64encode(hashlib.sha256(CSS.encode("utf-8")).digest()).decode("ascii")
+    + "'"
+)
+# Control characters are invisible or break encoders; bidirectional overrides make a line read other than it is.
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]")
+
+STATUS_WORDS = {"done": ("read", "읽음"), "failed": ("failed", "실패"), "unreached": ("not reached", "읽지 못함")}
+SOURCE_WORDS = {"text_layer": ("text layer", "텍스트"), "ocr": ("OCR", "문자 인식"), "none": ("none", "없음")}
+MARK_WORDS = {"frame": "blue frame", "brackets": "orange brackets", "dots": "black dots on yellow"}
+KIND_KOREAN = {"text_layer": "텍스트 레이어", "ocr": "문자 인식으로 읽음", "ink": "보았지만 읽지 못함"}
+COLUMNS = (
+    ("Page", "쪽", ""),
+    ("Status", "상태", ""),
+    ("Source", "출처", ""),
+    ("Characters", "글자 수", "n"),
+    ("Smallest text", "가장 작은 글자", "n"),
+    ("Seen, not read", "읽지 못한 곳", "n"),
+    ("Time", "시간", "n"),
+    ("Reason and notes", "사유와 참고", ""),
+)
+
+DOCUMENT = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$csp">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>$name: inspection of $created</title>
+<style>$css</style>
+</head>
+<body>
+<div class="band"><header>
+<p class="kicker">Inspection report <span lang="ko">검사 보고서</span></p>
+<h1 dir="auto">$name</h1>
+<p class="facts">$created · read with $engine</p>
+</header></div>
+<main>
+$verdict
+<section class="card wide" id="pages" aria-label="Pages">
+<table>
+<caption>Pages <span class="ko" lang="ko">쪽별 결과</span></caption>
+<thead><tr>$columns</tr></thead>
+<tbody>
+$rows
+</tbody>
+</table>
+</section>
+<section class="card" aria-label="How to read the pictures">
+<ul class="legend">$legend</ul>
+</section>
+$pages
+</main>
+<footer>This file is complete in itself: it loads nothing and runs no script. Sizes are in points (1 pt = 1/72 inch).
+</footer>
+</body>
+</html>
+""")
+
+PAGE = Template("""<section class="card page" id="page-$number" aria-labelledby="title-$number">
+<div class="top"><h2 id="title-$number">Page $number</h2> $chip <span class="meta">$meta</span>
+<a class="up" href="#pages">to the table</a></div>
+<div class="sides">
+<figure>$picture</figure>
+<div>$words</div>
+</div>
+</section>""")
+
+
+def render_report(inspection: Mapping[str, Any], pictures: Mapping[int, bytes]) -> str:
+    """The whole report.
+
+    Args:
+        inspection: `source_name`, `created_at` (ISO 8601), `engine`, `coverage` (`total`, `done`, `failed`,
+            `unreached`) and `pages`, as inspect_pdf collects them. A page that also has `lines` (`text` and
+            `source`, in the order in which its overlay numbers them) shows those with their numbers.
+        pictures: overlay JPEGs by page number; inlined in page order up to `MAX_PICTURE_BYTES`.
+
+    Returns:
+        HTML that can be encoded as UTF-8 whatever the document held.
+    """
+    pages = _all_pages(inspection)
+    shown = _inlined(pages, pictures)
+    return DOCUMENT.substitute(
+        csp=_text(CSP),
+        css=CSS,
+        name=_text(inspection["source_name"]),
+        created=_text(_minute(str(inspection["created_at"]))),
+        engine=_text(inspection["engine"]),
+        verdict=_verdict(inspection["coverage"], pages),
+        columns="".join(f'<th scope="col" class="{kind}">{_both(en, ko)}</th>' for en, ko, kind in COLUMNS),
+        rows="\n".join(_row(page) for page in pages),
+        legend="".join(_legend()),
+        pages="\n".join(_page(page, shown.get(page["page_number"]), pictures) for page in pages),
+    )
+
+
+def _all_pages(inspection: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Pages in order; those that only the coverage names are added, because a missing row reads as a good page."""
+    pages = {
+        int(page["page_number"]): dict(page) | {"page_number": int(page["page_number"])} for page in inspection["pages"]
+    }
+    for status in ("failed", "unreached"):
+        for number in inspection["coverage"][status]:
+            pages.setdefault(int(number), {"page_number": int(number), "status": status})
+    return [pages[number] for number in sorted(pages)]
+
+
+def _inlined(pages: Sequence[Mapping[str, Any]], pictures: Mapping[int, bytes]) -> dict[int, bytes]:
+    shown: dict[int, bytes] = {}
+    room = MAX_PICTURE_BYTES
+    for page in pages:
+        picture = pictures.get(page["page_number"])
+        if picture is not None and picture.startswith(JPEG_SIGNATURE) and len(picture) <= room:
+            shown[page["page_number"]] = picture
+            room -= len(picture)
+    return shown
+
+
+def _verdict(coverage: Mapping[str, Any], pages: Sequence[Mapping[str, Any]]) -> str:
+    total, done = int(coverage["total"]), int(coverage["done"])
+    failed, unreached = list(coverage["failed"]), list(coverage["unreached"])
+    lost = total - done - len(failed) - len(unreached)
+    complete = total > 0 and done == total and not failed and not unreached
+    if complete:
+        sentences = _say(f"Complete: all {total} pages were read.", f"{total}쪽을 모두 읽었습니다.")
+    elif total <= 0:
+        sentences = _say("Nothing was read: there are no pages.", "읽을 쪽이 없습니다.")
+    else:
+        sentences = _incomplete(total, done, failed, unreached, lost)
+    css_class = "card verdict" if complete else "card verdict incomplete"
+    figures = (
+        (total, "pages", "전체"),
+        (done, "read", "읽음"),
+        (len(failed), "failed", "실패"),
+        (len(unreached), "not reached", "읽지 못함"),
+        (sum(page.get("characters") or 0 for page in pages), "characters", "글자"),
+    )
+    listed = "".join(f"<div><dt>{_both(en, ko)}</dt><dd>{value:,}</dd></div>" for value, en, ko in figures)
+    return (
+        f'<section class="{css_class}" aria-label="Coverage">\n{sentences}'
+        f'{_unread_ink(pages)}<dl class="figures">{listed}</dl>\n</section>'
+    )
+
+
+def _incomplete(total: int, done: int, failed: list[int], unreached: list[int], lost: int) -> str:
+    english, korean = [], []
+    for numbers, en, ko in ((failed, "failed", "실패"), (unreached, "not reached", "읽지 못함")):
+        if numbers:
+            english.append(f"{en}: {_pages_named(numbers)}")
+            korean.append(f"{ko}: {_ranges(numbers)}쪽")
+    if lost > 0:
+        english.append(f"{lost} not accounted for")
+        korean.append(f"확인되지 않음: {lost}쪽")
+    headline = _say(
+        f"Incomplete: {done} of {total} pages were read ({'; '.join(english)}).",
+        f"{total}쪽 가운데 {done}쪽만 읽었습니다({', '.join(korean)}).",
+    )
+    caution = _both(
+        "What is not found in this report may stand on a page that was not read.",
+        "이 보고서에 없는 문구가 읽지 못한 쪽에 있을 수 있습니다.",
+    )
+    return f"{headline}<p>{caution}</p>\n"
+
+
+def _say(english: str, korean: str) -> str:
+    return f'<p class="say">{_text(english)}</p>\n<p class="say" lang="ko">{_text(korean)}</p>\n'
+
+
+def _unread_ink(pages: Sequence[Mapping[str, Any]]) -> str:
+    marked = [page["page_number"] for page in pages if page.get("undetected_ink")]
+    if not marked:
+        return ""
+    count = sum(page["undetected_ink"] for page in pages if page.get("undetected_ink"))
+    places = "1 place" if count == 1 else f"{count:,} places"
+    both = _both(
+        f"Something was seen but not read in {places} ({_pages_named(marked)}); the pictures mark them.",
+        f"보았지만 읽지 못한 곳이 {count:,}군데 있습니다({_ranges(marked)}쪽).",
+    )
+    return f'<p class="warn">{both}</p>\n'
+
+
+def _row(page: Mapping[str, Any]) -> str:
+    number, status = page["page_number"], page["status"]
+    read = status == "done"
+    remarks = [page.get("reason"), *(page.get("notes") or [])]
+    cells = (
+        ("", f'<a href="#page-{number}">{number}</a>'),
+        ("", _chip(status)),
+        ("source", _both(*_words(SOURCE_WORDS, page.get("source") or "none")) if read else "–"),
+        ("n", f"{page.get('characters') or 0:,}" if read else "–"),
+        ("n", _points(page.get("smallest_text_pt"))),
+        ("n", f"{page.get('undetected_ink') or 0:,}" if read else "–"),
+        ("n", _seconds(page.get("elapsed_ms"))),
+        ("why", "<br>".join(_text(remark) for remark in remarks if remark)),
+    )
+    return "<tr>" + "".join(f'<td class="{kind}">{cell}</td>' for kind, cell in cells) + "</tr>"
+
+
+def _page(page: Mapping[str, Any], picture: bytes | None, pictures: Mapping[int, bytes]) -> str:
+    number = page["page_number"]
+    return PAGE.substitute(
+        number=number,
+        chip=_chip(page["status"]),
+        meta=_meta(page),
+        picture=_picture(number, picture, pictures.get(number)),
+        words=_words_of(page),
+    )
+
+
+def _meta(page: Mapping[str, Any]) -> str:
+    parts = []
+    width, height = page.get("width_pt"), page.get("height_pt")
+    if width and height:
+        parts.append(f"{width:.0f} × {height:.0f} pt ({width / POINTS_PER_MM:.0f} × {height / POINTS_PER_MM:.0f} mm)")
+    if page.get("rotation_deg"):
+        parts.append(f"rotated by {page['rotation_deg']:g}°")
+    if page.get("smallest_text_pt") is not None:
+        parts.append(f"smallest text {_points(page['smallest_text_pt'])}")
+    return " · ".join(parts)
+
+
+def _picture(number: int, shown: bytes | None, given: bytes | None) -> str:
+    if shown is not None:
+        data = base64.b64encode(shown).decode("ascii")
+        alt = f"Page {number} with a numbered box around every piece of text that was found"
+        return f'<img src="data:image/jpeg;base64,{data}" alt="{alt}">'
+    if given is None:
+        reason = "No picture of this page was made."
+    elif given.startswith(JPEG_SIGNATURE):
+        reason = f"Picture left out to keep this file small: see the artifact with the overlay of page {number}."
+    else:
+        reason = "The picture of this page is not a JPEG and was left out."
+    return f'<p class="left-out">{reason}</p>'
+
+
+def _words_of(page: Mapping[str, Any]) -> str:
+    parts = []
+    if page["status"] != "done":
+        english, korean = {
+            "failed": ("This page could not be read.", "이 쪽은 읽지 못했습니다."),
+            "unreached": ("This page was not reached.", "이 쪽은 아직 읽지 않았습니다."),
+        }.get(page["status"], ("The state of this page is not known.", "이 쪽의 상태를 알 수 없습니다."))
+        reason = f"<br>{_text(page['reason'])}" if page.get("reason") else ""
+        kind = "trouble unreached" if page["status"] == "unreached" else "trouble"
+        parts.append(f'<p class="{kind}">{_both(english, korean)}{reason}</p>')
+    texts = _numbered_lines(page) if page.get("lines") else _plain_texts(page)
+    if page["status"] == "done" and not texts:
+        texts.append(f"<p>{_nothing_read(page)}</p>")
+    parts += texts
+    if page.get("notes"):
+        parts.append('<ul class="notes">' + "".join(f"<li>{_text(note)}</li>" for note in page["notes"]) + "</ul>")
+    return "\n".join(parts)
+
+
+def _numbered_lines(page: Mapping[str, Any]) -> list[str]:
+    """The lines with the numbers that their boxes have in the picture."""
+    shown, room = [], MAX_TEXT_CHARACTERS
+    for number, line in enumerate(page["lines"], start=1):
+        room -= len(line["text"])
+        if room < 0:
+            break
+        kind = line["source"] if line["source"] in SOURCE_WORDS else "none"
+        shown.append(
+            f'<li value="{number}" class="{kind}" dir="auto"{_language(line["text"])}>{_text(line["text"])}</li>'
+        )
+    heading = _both("Text, numbered as in the picture", "번호는 그림과 같음")
+    parts = [f'<h3>{heading}</h3>\n<ol class="lines">\n' + "\n".join(shown) + "\n</ol>"]
+    if len(shown) < len(page["lines"]):
+        parts.append(_left_out(len(page["lines"]) - len(shown), "lines"))
+    return parts
+
+
+def _plain_texts(page: Mapping[str, Any]) -> list[str]:
+    parts = []
+    source = page.get("source") or "none"
+    if page.get("text"):
+        english, korean = _words(SOURCE_WORDS, source)
+        kind = source if source in SOURCE_WORDS else "none"
+        parts.append(f"<h3>{_both(f'Text ({english})', korean)}</h3>{_block(page['text'], kind)}")
+    if page.get("ocr_text"):
+        heading = _both("Read by OCR where the text layer has nothing", "텍스트 레이어 밖에서 읽음")
+        parts.append(f"<h3>{heading}</h3>{_block(page['ocr_text'], 'ocr')}")
+    return parts
+
+
+def _nothing_read(page: Mapping[str, Any]) -> str:
+    if page.get("undetected_ink"):
+        return _both("Something was seen here, but nothing could be read.", "무언가 보이지만 읽지 못했습니다.")
+    return _both("No text was found on this page.", "이 쪽에서는 글자를 찾지 못했습니다.")
+
+
+def _block(text: str, kind: str) -> str:
+    shown = text[:MAX_TEXT_CHARACTERS]
+    block = f'<pre class="text {kind}" dir="auto"{_language(shown)}>{_text(shown)}</pre>'
+    return block + (_left_out(len(text) - len(shown), "characters") if len(text) > len(shown) else "")
+
+
+def _left_out(count: int, what: str) -> str:
+    return f"<p>{count:,} more {what} are left out here; the inspection's result holds them.</p>"
+
+
+def _language(text: str) -> str:
+    """Screen readers and line breaking need to know Korean; other languages are left open."""
+    return ' lang="ko"' if HANGUL.search(text) else ""
+
+
+def _legend() -> Iterable[str]:
+    for kind, style in STYLES.items():
+        words = _both(f"{style.words} ({MARK_WORDS[style.shape]})", KIND_KOREAN[kind])
+        yield f'<li><span class="mark {kind}" aria-hidden="true"></span>{words}</li>'
+
+
+def _chip(status: str) -> str:
+    kind = status if status in STATUS_WORDS else "failed"
+    return f'<span class="chip {kind}">{_both(*_words(STATUS_WORDS, status))}</span>'
+
+
+def _words(table: Mapping[str, tuple[str, str]], key: str) -> tuple[str, str]:
+    return table.get(key, (key, ""))
+
+
+def _both(english: str, korean: str) -> str:
+    return _text(english) + (f' <span class="ko" lang="ko">{_text(korean)}</span>' if korean else "")
+
+
+def _minute(iso: str) -> str:
+    """An ISO time as people read it, with its offset; anything else as it is."""
+    try:
+        return datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M %Z").strip()
+    except ValueError:
+        return iso
+
+
+def _points(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} pt"
+
+
+def _seconds(elapsed_ms: float | None) -> str:
+    return "–" if not elapsed_ms else f"{elapsed_ms / 1000:.1f} s"
+
+
+def _pages_named(numbers: Sequence[int]) -> str:
+    return f"page{'s' if len(set(numbers)) > 1 else ''} {_ranges(numbers)}"
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """`1, 3–5, 9` for 1, 3, 4, 5, 9."""
+    ordered = sorted(set(numbers))
+    starts = [ordered[0], *(after for before, after in pairwise(ordered) if after != before + 1)]
+    ends = [*(before for before, after in pairwise(ordered) if after != before + 1), ordered[-1]]
+    return ", ".join(str(start) if start == end else f"{start}–{end}" for start, end in zip(starts, ends, strict=True))
+
+
+def _text(value: object) -> str:
+    """Anything from outside, made safe for element content and quoted attributes."""
+    plain = str(value).replace("\r\n", "\n").replace("\r", "\n")
+    return html.escape(UNPRINTABLE.sub("\ufffd", plain), quote=True)

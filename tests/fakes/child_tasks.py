@@ -22,6 +22,8 @@ def setup(config: dict[str, Any]) -> None:
     os.write(1, b"more noise, on the file descriptor\n")
     if "refuse" in config and not Path(config["refuse"]).exists():
         raise WorkerError("no_language_data", "language data is missing", next_step="Install it")
+    if "defect_at_start" in config:
+        raise ImportError("no module named x")
     if "crash_at_start" in config:
         os._exit(3)
 

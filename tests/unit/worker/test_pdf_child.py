@@ -449,6 +449,60 @@ async def test_pages_of_two_documents_read_in_parallel_do_not_mix(decoders: Chil
     assert [page.lines[0].text for page in pages] == [f"document {i % 4}" for i in range(80)]
 
 
+# --- hostile pages: real ones, against the real library --------------------------------------------------------------
+
+
+def exploding_forms() -> bytes:
+    """2.7 kB that ask for 20^9 rectangles: pdfium runs out of memory and aborts."""
+    extra = {10: grey_image(1, 1)}
+    for depth in range(9):
+        body = b"/X Do " * 20 if depth < 8 else b"0 0 5 5 re f"
+        inner = b"/Resources << /XObject << /X %d 0 R >> >>" % (12 + depth)
+        extra[11 + depth] = stream(body, b"/Type /XObject /Subtype /Form /BBox [0 0 400 300] " + inner)
+    return one_page(b"/X Do", IMAGE_PAGE, extra)
+
+
+def endless_lines() -> bytes:
+    return one_page(b"0 0 m 100 100 l S " * 3_000_000)
+
+
+def deep_stack() -> bytes:
+    """Two million saved graphics states: 330 MB, and no error."""
+    return one_page(b"q " * 2_000_000)
+
+
+async def test_a_page_that_crashes_hangs_or_bloats_its_decoder_costs_that_page_and_the_memory_comes_back(
+    tmp_path: Path,
+) -> None:
+    pages = {
+        "crash": exploding_forms(),
+        "hang": endless_lines(),
+        "bloat": deep_stack(),
+        "good": one_page(show("still here", 20, 20)),
+    }
+    for name, data in pages.items():
+        (tmp_path / name).write_bytes(data)
+    async with ChildPool("decoder", DECODER_MODULE, size=2, config={}, memory_limit_bytes=512 * 2**20) as pool:
+
+        async def read(name: str) -> str:
+            try:
+                page = await PdfFile(tmp_path / name).read_page(
+                    pool, 1, timeout_s=1 if name == "hang" else 60, job=name
+                )
+            except WorkerError as error:
+                return error.code
+            return " ".join(line.text for line in page.lines)
+
+        await asyncio.gather(*(read("good") for _ in range(6)))
+        before = sum(child.rss_bytes for child in pool.stats().children)
+        outcome = await asyncio.gather(read("crash"), read("good"), read("hang"), read("good"), read("bloat"))
+        assert outcome == ["decoder_crashed", "still here", "decoder_timeout", "still here", ""]
+        await pool.wait_ready()
+        assert await asyncio.gather(*(read("good") for _ in range(6))) == ["still here"] * 6
+        after = sum(child.rss_bytes for child in pool.stats().children)
+        assert after <= before * 1.1
+
+
 # --- the public corpus --------------------------------------------------------------------------------------------
 
 REFUSED = {

@@ -263,13 +263,14 @@ async def test_start_reports_what_the_setup_said_and_queued_tasks_fail_with_it(t
     await pool.close()
 
 
-async def test_tasks_that_wait_for_the_first_child_fail_when_none_can_start() -> None:
-    pool = make_pool(size=2, config={"crash_at_start": True})
+@pytest.mark.parametrize(("config", "named"), [("crash_at_start", "exit status 3"), ("defect_at_start", "its log")])
+async def test_tasks_that_wait_for_the_first_child_fail_when_none_can_start(config: str, named: str) -> None:
+    pool = make_pool(size=2, config={config: True})
     await pool.start(wait=False)
     with pytest.raises(WorkerError) as caught:
         await pool.run("echo", {}, timeout_s=10, job="a")
     assert caught.value.code == "worker_not_ready"
-    assert "exit status 3" in caught.value.what
+    assert named in caught.value.what
     await pool.close()
 
 

@@ -98,7 +98,7 @@ class ChildProcess:
 
         Raises:
             WorkerError: what `setup` raised.
-            ChildGoneError: it ended or did not get ready within START_TIMEOUT_S.
+            ChildGoneError: it ended, failed otherwise, or did not get ready within START_TIMEOUT_S.
         """
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
@@ -106,7 +106,8 @@ class ChildProcess:
         except TimeoutError:
             raise ChildGoneError(f"not ready after {START_TIMEOUT_S:g} s") from None
         if "error" in reply:
-            raise _error_of(reply["error"])
+            error = _error_of(reply["error"])
+            raise error if error.code != "internal" else ChildGoneError("it failed while it loaded; its log says why")
         self.private_bytes_at_start = self.memory["private_bytes"]
 
     async def call(self, task: str, params: dict[str, Any]) -> dict[str, Any]:

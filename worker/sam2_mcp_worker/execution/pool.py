@@ -366,6 +366,8 @@ class ChildPool:
         return WorkerError(
             "decoder_crashed",
             f"the {self.name} process ended while it read this input ({error})",
+            # Native code that gets no memory aborts: without the figure, a bomb looks like a defect.
+            rule=f"it may use {self._memory_limit_bytes // 2**20} MiB of memory" if self._memory_limit_bytes else "",
             next_step="Save the file anew with another program, or leave this part out; other parts are not affected",
         )
 

@@ -30,7 +30,7 @@ from sam2_mcp_worker.errors import WorkerError
 Task = Callable[[dict[str, Any]], dict[str, Any]]
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MEMORY_FIELDS = {"rss_bytes": "VmRSS", "private_bytes": "RssAnon", "peak_rss_bytes": "VmHWM"}
 
 
 def die_with_parent() -> None:
@@ -55,18 +55,16 @@ def apply_limits(memory_limit_bytes: int) -> None:
 
 
 def memory_figures() -> dict[str, int]:
-    """Resident bytes now, those of them that no file backs, and the peak so far; empty without /proc."""
+    """Resident bytes now, those of them that no file backs, and the peak so far; empty without /proc.
+
+    Not from getrusage: its peak includes that of the server before it became this process.
+    """
     try:
-        _, resident, shared, *_ = Path("/proc/self/statm").read_text(encoding="ascii").split()
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return {}
-    rss_bytes = int(resident) * _PAGE_BYTES
-    return {
-        "rss_bytes": rss_bytes,
-        "private_bytes": rss_bytes - int(shared) * _PAGE_BYTES,
-        # The kernel folds its counters per thread only now and then, so the peak may lag behind.
-        "peak_rss_bytes": max(rss_bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024),
-    }
+    kilobytes = {name: value.split()[0] for name, _, value in (line.partition(":") for line in lines) if value.split()}
+    return {ours: int(kilobytes.get(theirs, "0")) * 1024 for ours, theirs in _MEMORY_FIELDS.items()}
 
 
 def error_fields(error: BaseException) -> dict[str, str]:

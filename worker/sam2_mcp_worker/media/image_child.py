@@ -20,8 +20,8 @@ from sam2_mcp_worker.media.pixel_writer import check_pixels, pixel_file, strips
 
 ACCEPTED = ("JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP")
 _ORIENTATION = 0x0112  # EXIF tag
-# Metadata outside of this range is a slip of the writer.
-_MAX_DPI = 10_000.0
+# Figures outside of this range are a slip of the writer; Pillow gives 1 dpi for TIFFs that state none.
+_DPI_RANGE = (10.0, 10_000.0)
 # An error text of a codec: enough to see which chunk was broken.
 _REASON_CHARS = 120
 # What people send by mistake, recognised to say so.
@@ -155,7 +155,7 @@ def _dpi(image: Image.Image) -> float | None:
         x, y = map(float, image.info["dpi"])
     except (LookupError, TypeError, ValueError, ArithmeticError):
         return None
-    plausible = all(math.isfinite(value) and 1 <= value <= _MAX_DPI for value in (x, y))
+    plausible = all(_DPI_RANGE[0] <= value <= _DPI_RANGE[1] for value in (x, y))  # false for NaN
     return round(x, 2) if plausible and math.isclose(x, y, rel_tol=0.01) else None
 
 

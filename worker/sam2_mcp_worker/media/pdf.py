@@ -128,7 +128,7 @@ class PdfFile:
         timeout_s: float,
         job: str,
     ) -> PixelFile:
-        """Draw one page on white into the raw RGB file `out_path`, which exists only after success.
+        """Draw one page on white into the raw RGB file `out_path`, which is complete only after success.
 
         Raises:
             WorkerError: as for `read_page`; page_too_large, no_space.

@@ -70,7 +70,7 @@ def count_annotations(page: Any) -> int:
 
 
 def _walk(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
-    """Every object but forms, with the matrix from its own coordinates' space to the page's."""
+    """Every object, forms before what they hold, with the matrix from the space it is placed in to the page's."""
     stack: list[tuple[Any, int, Matrix]] = [
         (pdfium.FPDFPage_GetObject(page, i), 0, IDENTITY) for i in range(pdfium.FPDFPage_CountObjects(page))
     ]
@@ -78,9 +78,8 @@ def _walk(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
     while stack:
         item, depth, outer = stack.pop()
         kind = pdfium.FPDFPageObj_GetType(item)
-        if kind != pdfium.FPDF_PAGEOBJ_FORM:
-            yield item, kind, outer
-        elif depth < MAX_DEPTH:
+        yield item, kind, outer
+        if kind == pdfium.FPDF_PAGEOBJ_FORM and depth < MAX_DEPTH:
             matrix = multiply(_matrix(item), outer)
             children = min(max(0, pdfium.FPDFFormObj_CountObjects(item)), MAX_OBJECTS)
             stack.extend((pdfium.FPDFFormObj_GetObject(item, i), depth + 1, matrix) for i in reversed(range(children)))

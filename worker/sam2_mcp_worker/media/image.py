@@ -28,7 +28,7 @@ class DecodedImage:
 async def decode_image(
     decoders: TaskRunner, path: Path, out_path: Path, *, max_pixels: int = MAX_PIXELS, timeout_s: float, job: str
 ) -> DecodedImage:
-    """Decode a JPEG, PNG, GIF, WebP, TIFF or BMP into the raw RGB file `out_path`, which is complete only after success.
+    """Decode a JPEG, PNG, GIF, WebP, TIFF or BMP into raw RGB; `out_path` is complete only after success.
 
     Raises:
         WorkerError: unsupported_image, image_damaged, image_too_large, no_space, or one of the runner's own.

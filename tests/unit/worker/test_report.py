@@ -175,7 +175,15 @@ def test_table_holds_each_pages_facts_and_links_to_its_section() -> None:
     assert first[2].startswith("OCR")
     assert first[3:7] == ["12,345", "5.8 pt", "4", "2.3 s"]
     assert first[7] == "cut at a seam"
+    quick = render_report(inspection([page(1, elapsed_ms=40)]), {})
+    assert "&lt; 0.1 s" in quick and "0.0 s" not in quick
     assert second[2:6] == ["–"] * 4 and second[7] == "password_required: x"
+
+
+def test_section_states_size_and_rotation() -> None:
+    text = words(render_report(inspection([page(1, rotation_deg=90), page(2, width_pt=0, height_pt=0)]), {}))
+    assert "595 × 842 pt (210 × 297 mm) · rotated by 90° · smallest text 5.8 pt" in text
+    assert "0 × 0 pt" not in text
 
 
 def test_text_and_ocr_text_stand_beside_the_picture_under_their_own_headings() -> None:

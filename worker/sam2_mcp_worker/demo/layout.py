@@ -79,12 +79,15 @@ def note_panel(surface: Surface, y: float, title: str, text: str, fill: Colour, 
 
 
 def bullets(surface: Surface, x: float, y: float, items: Sequence[str], style: Style, width_pt: float) -> float:
-    """A list with a dot before each item; return the `y` below it."""
-    indent = style.size_pt * 1.1
+    """A list with a dot before each item, continued under the item's first word; return the `y` below it."""
+    dot = "· "  # a letter and not a drawn dot, because readers read it, and the truth must say so
+    indent, step = surface.measure(dot, style.size_pt, style.face), style.size_pt * LEADING
     for item in items:
-        middle, radius = y + style.size_pt * LEADING / 2, style.size_pt * 0.13
-        surface.ellipse((x + 1, middle - radius, x + 1 + 2 * radius, middle + radius), style.colour)
-        y = paragraph(surface, x + indent, y, item, style, width_pt - indent) + style.size_pt * 0.35
+        for number, line in enumerate(wrap(surface, item, style, width_pt - indent)):
+            at = (x + (indent if number else 0), y + step / 2 + style.size_pt * BASELINE_SHARE)
+            surface.text(at, line if number else dot + line, style.size_pt, style.face, style.colour)
+            y += step
+        y += style.size_pt * 0.35
     return y
 
 

@@ -189,8 +189,8 @@ def notices_page(fonts: Fonts, number: int) -> PictureSurface:
 
 def _notices(page: PictureSurface, x: float, y: float, width: float, notices: tuple[tuple[str, str], ...]) -> float:
     for title, text in notices:
-        page.panel((x, y + 3.2, x + 4.5, y + 7.7), SUN, radius=1)
-        page.text((x + 9, y + 8.6), title, SMALL_PT, "bold", NAVY)
+        page.panel((x, y - 4, x + 14, y - 2.4), SUN)
+        page.text((x, y + 8.6), title, SMALL_PT, "bold", NAVY)
         y = paragraph(page, x, y + 13, text, Style(FINE_PT, "body", INK), width) + 14
     return y
 

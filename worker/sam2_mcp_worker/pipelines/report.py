@@ -371,7 +371,9 @@ def _points(value: float | None) -> str:
 
 
 def _seconds(elapsed_ms: float | None) -> str:
-    return "–" if not elapsed_ms else f"{elapsed_ms / 1000:.1f} s"
+    if not elapsed_ms:
+        return "–"
+    return f"{elapsed_ms / 1000:.1f} s" if elapsed_ms >= 100 else "&lt; 0.1 s"
 
 
 def _pages_named(numbers: Sequence[int]) -> str:

@@ -76,10 +76,11 @@ class Bridge:
                 case Write(line):
                     self._wire.write_line(line)
                 case Send():
-                    self._exchanges[action.call] = exchange = Exchange(action.deadline_s)
-                    _start(self._call, action, exchange)
+                    self._exchanges[action.call] = Exchange(action.deadline_s)
+                    _start(self._call, action, self._exchanges[action.call])
                 case Abort(call):
-                    self._exchanges.pop(call).abort()
+                    if exchange := self._exchanges.pop(call, None):
+                        exchange.abort()
                 case Connect():
                     _start(self._connect)
                 case Exit():

@@ -28,8 +28,8 @@ _WORDS = {
     "no_answer": "the worker at {where} ended its answer ({detail}) without a result; it may have been stopped in the "
     "middle of the call: call again.",
     "timeout": "the worker at {where} did not answer in time; call again.",
-    "not_mcp": "{where} answered with {detail}, which is no MCP message; check SAM2_MCP_URL: is there another program "
-    "at that address?",
+    "not_mcp": "{where} answered with {detail}, which is no MCP message; check SAM2_MCP_URL: another program may "
+    "have that address.",
     "answer_too_large": "the answer is larger than {limit} bytes; ask for less in one call: fewer pages or lines, no "
     "inline picture.",
     "answer_unusable": "the answer is nested too deeply to be passed on; report it to the worker's author.",

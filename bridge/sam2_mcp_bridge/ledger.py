@@ -64,7 +64,7 @@ class Send(NamedTuple):
 
 
 class Abort(NamedTuple):
-    """Close the stream of this call; nobody waits for its answer."""
+    """Close the stream of this call, if it still runs; nobody waits for its answer."""
 
     call: int
 
@@ -140,11 +140,11 @@ class Ledger:
 
     def answered(self, call: int, answer: Answer, now_s: float) -> list[Action]:
         """What a call upstream brought. A late or unknown call changes nothing."""
-        actions = self._expire(now_s)
-        if self._entries and self._entries[0].call == call:
-            self._entries[0].call = None
-            self._record(self._entries[0], answer)
-        return actions + self._advance()
+        head = self._entries[0] if self._entries else None
+        if head is not None and head.call == call and now_s < head.deadline_s:
+            head.call = None
+            self._record(head, answer)
+        return self._expire(now_s) + self._advance()
 
     def clock_moved(self, now_s: float) -> list[Action]:
         return self._expire(now_s) + self._advance()

@@ -80,4 +80,4 @@ def _fill(fd: int) -> None:
 def complain(text: str, stderr_fd: int = 2) -> None:
     """One short line to stderr; lost if nobody can take it."""
     with suppress(OSError):
-        os.write(stderr_fd, f"sam2-mcp: {text}\n".encode())
+        os.write(stderr_fd, f"sam2-mcp: {text}\n".encode(errors="replace"))

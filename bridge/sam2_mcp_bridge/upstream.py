@@ -83,7 +83,7 @@ class Exchange:
         return max(0.0, self.deadline_s - time.monotonic())
 
     def abort(self) -> None:
-        """Cut the connection and wake the thread that waits for it; its call then ends in an exception."""
+        """Cut the connection and wake the thread that waits for it; its call then raises `Aborted`."""
         self._aborted.set()
         if self._socket is not None:
             with suppress(OSError):  # closed already
@@ -175,13 +175,14 @@ class Upstream:
 
         Raises:
             Failure: there is no answer; the text says why and what to do.
-            Aborted: `exchange.abort` was called, unless that shows as a Failure.
+            Aborted: `exchange.abort` was called.
         """
         pauses = iter(READING_PAUSES_S if READING_METHOD.fullmatch(method) else ())
         while True:
             try:
                 return self._in_session(exchange, method, params)
             except Failure as failure:
+                exchange.pause(0)  # a connection that we cut has not failed
                 pause = next(pauses, math.inf) if failure.transient else math.inf
                 if pause >= exchange.remaining_s:
                     raise

@@ -1,0 +1,455 @@
+"""The ten obligations of the bridge towards the station (reference: station.md 1.8), over real pipes and sockets.
+
+Each body runs twice: with the bridge as a thread of this process, and with the program as the station starts it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+from tests.fakes import upstream as fakes
+from tests.fakes.upstream import FakeUpstream
+from tests.unit.bridge.host import Host, program_host, threaded_host
+
+from sam2_mcp_bridge.upstream import MAX_BODY_BYTES
+
+Start = Callable[..., AbstractContextManager[Host]]
+
+
+@contextmanager
+def _program(url: str, **settings: Any) -> Iterator[Host]:
+    names = {
+        "deadline_s": "SAM2_MCP_DEADLINE_S",
+        "token": "SAM2_MCP_TOKEN",
+        "max_answer_bytes": "SAM2_MCP_MAX_ANSWER_BYTES",
+    }
+    with program_host(url, **{names[name]: str(value) for name, value in settings.items()}) as host:
+        yield host
+
+
+@pytest.fixture(params=["thread", "program"])
+def start(request: pytest.FixtureRequest) -> Start:
+    return threaded_host if request.param == "thread" else _program
+
+
+@pytest.fixture
+def upstream() -> Iterator[FakeUpstream]:
+    with FakeUpstream() as fake:
+        yield fake
+
+
+@pytest.fixture
+def host(start: Start, upstream: FakeUpstream) -> Iterator[Host]:
+    with start(upstream.url) as host:
+        host.initialize()
+        yield host
+
+
+def payload(result: dict[str, Any]) -> Any:
+    return json.loads(result["content"][0]["text"])
+
+
+# One line for each request, in order (obligations 1, 2, 6)
+
+
+def test_a_call_goes_up_and_its_answer_comes_back(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.text("보험 \u2028 광고", ensure_ascii=False)
+    assert host.call("echo", a=1) == fakes.tool_text("보험 \u2028 광고")
+    (call,) = upstream.received("tools/call")
+    assert call.message["params"] == {"name": "echo", "arguments": {"a": 1}}
+
+
+def test_parallel_calls_are_answered_in_order_one_upstream_at_a_time(host: Host, upstream: FakeUpstream) -> None:
+    delays = [0.3, 0.1, 0.0, 0.05]
+    upstream.on["tools/call"] = fakes.in_turn(*(fakes.after(delay, fakes.echo) for delay in delays))
+    for number in range(4):
+        host.send("tools/call", {"name": "echo", "arguments": {"number": number}}, id=7)
+    host.send("ping", id="p")
+    answers = [host.answer() for _ in range(5)]
+    assert [payload(answer["result"])["arguments"]["number"] for answer in answers[:4]] == [0, 1, 2, 3]
+    assert [answer["id"] for answer in answers] == [7, 7, 7, 7, "p"]
+    assert len({call.message["id"] for call in upstream.received("tools/call")}) == 4
+
+
+def test_lines_that_are_no_requests_are_answered_as_json_rpc_demands_and_harm_nothing(host: Host) -> None:
+    host.write(b'\n \r\n{"id":1,"result":{}}\n{"method":"notifications/x"}\n')
+    host.write(
+        b"print\n\xff\n[]\n" + b'{"id":null,"method":"ping"}\n[{"id":"a","method":"ping"},{"id":2,"method":"ping"}]\n'
+    )
+    codes = [host.answer()["error"]["code"] for _ in range(4)]
+    assert codes == [-32700, -32700, -32600, -32600]
+    assert [host.answer()["id"] for _ in range(2)] == ["a", 2]
+    assert host.silent()
+
+
+def test_an_eight_megabyte_argument_passes(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.text("got it")
+    assert host.call("echo", data="x" * 2**23) == fakes.tool_text("got it")
+    assert len(upstream.received("tools/call")[0].body) > 2**23
+
+
+def test_a_line_above_the_limit_is_refused_and_the_next_one_works(host: Host) -> None:
+    host.write(b"x" * (33 * 2**20) + b"\n")
+    assert host.answer()["error"]["code"] == -32700
+    assert host.silent()
+
+
+def test_lone_surrogates_and_nan_never_reach_the_host(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.result({"content": [{"type": "text", "text": "\ud800"}], "x": float("nan")})
+    assert host.call() == {"content": [{"type": "text", "text": "\ufffd"}], "x": None}
+
+
+@pytest.mark.parametrize("sse", [True, False])
+def test_a_result_is_passed_on_as_it_came(host: Host, upstream: FakeUpstream, sse: bool) -> None:
+    value = {
+        "content": [],
+        "structuredContent": {"n": 10**20, "f": 0.1},
+        "resultType": "complete",
+        "_meta": {"a/b": []},
+    }
+    upstream.on["tools/call"] = fakes.result(value, sse=sse, indent=1 if not sse else None)
+    assert host.call() == value
+
+
+# Deadlines (obligation 2)
+
+
+def test_at_the_deadline_the_host_gets_its_line_and_the_worker_sees_the_stream_close(
+    start: Start, upstream: FakeUpstream
+) -> None:
+    for with_head in (True, False):
+        upstream.on["tools/call"] = fakes.in_turn(fakes.hang(with_head=with_head), fakes.echo)
+        upstream.calls.clear()
+        with start(upstream.url, deadline_s=1.0) as host:
+            host.initialize()
+            assert host.failing_call("read_text").startswith("[deadline] read_text was not finished after 1 s")
+            (call,) = upstream.received("tools/call")
+            assert call.cut.wait(10)
+            assert payload(host.call("echo", number=2))["arguments"] == {"number": 2}
+            assert host.silent()
+
+
+def test_a_late_answer_is_not_taken_for_the_next_one(start: Start, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.in_turn(fakes.after(1.3, fakes.text("late")), fakes.after(1.0, fakes.text("own")))
+    with start(upstream.url, deadline_s=1.2) as host:
+        host.initialize()
+        assert host.failing_call().startswith("[deadline]")
+        assert host.call() == fakes.tool_text("own")
+        assert host.silent()
+
+
+def test_the_time_in_the_queue_counts_and_the_worker_is_told_what_is_left(start: Start, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.in_turn(fakes.after(0.5, fakes.echo), fakes.hang())
+    with start(upstream.url, deadline_s=2.0) as host:
+        host.initialize()
+        for number in range(3):
+            host.send("tools/call", {"name": f"tool{number}"}, id=number)
+        first, second, third = (host.answer()["result"] for _ in range(3))
+        assert "isError" not in first
+        assert second["content"][0]["text"].startswith("[deadline] tool1")
+        assert third["content"][0]["text"].startswith("[not_started] tool2")
+        budgets = [int(call.headers["sam2-mcp-budget-ms"]) for call in upstream.received("tools/call")]
+        assert len(budgets) == 2 and 1500 < budgets[0] <= 2000 and budgets[1] <= 1500
+
+
+def test_other_methods_get_a_json_rpc_error_at_the_deadline(start: Start, upstream: FakeUpstream) -> None:
+    upstream.on["resources/read"] = fakes.hang()
+    with start(upstream.url, deadline_s=0.5) as host:
+        assert host.request("resources/read")["error"]["data"] == {"source": "bridge", "reason": "deadline"}
+
+
+# Initialize, and a worker that is not there (obligations 3, 7)
+
+
+def test_initialize_succeeds_at_once_when_no_worker_is_there(start: Start) -> None:
+    with start("http://127.0.0.1:9/mcp") as host:
+        assert host.initialize()["protocolVersion"] == "2024-11-05"
+        assert host.silent()
+
+
+def test_calls_wait_for_a_worker_that_is_just_starting(start: Start) -> None:
+    with FakeUpstream() as other:
+        port = other.port
+    with start(f"http://127.0.0.1:{port}/mcp") as host:
+        host.initialize()
+        host.send("tools/list", {}, id=2)
+        time.sleep(0.4)  # the worker's own start; the bridge is refused meanwhile
+        with FakeUpstream(port) as upstream:
+            assert host.answer()["result"]["tools"][0]["name"] == "echo"
+            assert len(upstream.received("initialize")) == 1
+
+
+def test_a_restart_of_the_worker_costs_no_call(start: Start) -> None:
+    with FakeUpstream() as upstream:
+        port = upstream.port
+        with start(upstream.url) as host:
+            host.initialize()
+            assert payload(host.call("echo", number=1))["arguments"] == {"number": 1}
+            upstream.stop()
+            host.send("tools/call", {"name": "echo", "arguments": {"number": 2}}, id=2)
+            time.sleep(0.3)  # the restart
+            with FakeUpstream(port):
+                assert payload(host.answer()["result"])["arguments"] == {"number": 2}
+
+
+def test_the_handshake_is_made_once_in_the_background_with_our_own_words(host: Host, upstream: FakeUpstream) -> None:
+    upstream.wait_for("notifications/initialized")
+    host.call()
+    (handshake,) = upstream.received("initialize")
+    assert handshake.message["params"]["protocolVersion"] == "2025-11-25"
+    assert handshake.message["params"]["capabilities"] == {}
+    assert "mcp-protocol-version" not in handshake.headers
+    (call,) = upstream.received("tools/call")
+    assert call.headers["mcp-protocol-version"] == "2025-11-25" and "mcp-session-id" not in call.headers
+
+
+def test_the_request_headers_are_those_of_the_specification(start: Start, upstream: FakeUpstream) -> None:
+    with start(upstream.url, token="secret") as host:
+        host.call()
+    headers = upstream.received("tools/call")[0].headers
+    assert headers["authorization"] == "Bearer secret"
+    assert headers["accept"] == "application/json, text/event-stream"
+    assert headers["content-type"] == "application/json"
+    assert headers["accept-encoding"] == "identity"
+    assert "origin" not in headers
+
+
+def test_a_server_that_keeps_sessions_gets_its_id_back_and_a_lost_session_costs_nothing(
+    start: Start, upstream: FakeUpstream
+) -> None:
+    sessions = ["first"]
+    upstream.on["initialize"] = fakes.in_turn(fakes.initialize("first", "2025-06-18"), fakes.initialize("second"))
+    upstream.on["tools/call"] = fakes.stateful(sessions, fakes.echo)
+    with start(upstream.url) as host:
+        host.initialize()
+        host.call("echo", number=1)
+        sessions.append("second")  # the server was restarted
+        assert payload(host.call("echo", number=2))["arguments"] == {"number": 2}
+        host.end()
+        (farewell,) = upstream.wait_for("DELETE")
+    calls = upstream.received("tools/call")
+    assert [call.headers["mcp-session-id"] for call in calls] == ["first", "first", "second"]
+    assert calls[0].headers["mcp-protocol-version"] == "2025-06-18"
+    assert all("mcp-session-id" not in call.headers for call in upstream.received("initialize"))
+    assert farewell.headers["mcp-session-id"] == "second"
+
+
+def test_a_server_that_begins_to_want_a_session_gets_one(host: Host, upstream: FakeUpstream) -> None:
+    upstream.wait_for("notifications/initialized")
+    upstream.on["initialize"] = fakes.initialize("new")
+    upstream.on["tools/call"] = fakes.stateful(["new"], fakes.echo)
+    assert "isError" not in host.call()
+
+
+def test_a_server_that_loses_every_session_is_named(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.stateful(["never"], fakes.echo)
+    assert "[session_lost]" in host.failing_call()
+    assert len(upstream.received("tools/call")) == 2
+
+
+# What the server sends besides (obligation 4)
+
+
+def test_notifications_and_requests_of_the_server_never_reach_the_host(host: Host, upstream: FakeUpstream) -> None:
+    noise = (
+        {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}},
+        {"jsonrpc": "2.0", "id": "r", "method": "roots/list"},
+        {"jsonrpc": "2.0", "id": 0, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {}},
+        "no json",
+        {"jsonrpc": "2.0", "id": 4711, "result": {"other": True}},
+        ["a", "batch"],
+    )
+    upstream.on["tools/call"] = fakes.text("answer", before=noise)
+    assert host.call() == fakes.tool_text("answer")
+    assert host.silent()
+    replies = {reply.message["id"]: reply.message for reply in upstream.received("")}
+    assert replies["r"]["result"] == {"roots": []} and replies[0]["result"] == {}
+    assert replies[1]["error"]["code"] == -32601
+
+
+def test_the_first_of_two_answers_counts(host: Host, upstream: FakeUpstream) -> None:
+    def twice(call: fakes.Call) -> bytes:
+        return b"".join(fakes.event(fakes.response(call, fakes.tool_text(text))) for text in ("first", "second"))
+
+    upstream.on["tools/call"] = fakes.stream(twice)
+    assert host.call() == fakes.tool_text("first")
+    assert host.silent()
+
+
+# tools/list and kwargs (obligation 5, station.md 1.6)
+
+
+def test_the_pages_of_tools_list_come_as_one_answer(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/list"] = fakes.in_turn(
+        fakes.result({"tools": [{"name": "a"}], "nextCursor": "2"}), fakes.result({"tools": [{"name": "b"}]}, sse=False)
+    )
+    assert host.request("tools/list", {})["result"] == {"tools": [{"name": "a"}, {"name": "b"}]}
+    assert [call.message["params"] for call in upstream.received("tools/list")] == [{}, {"cursor": "2"}]
+
+
+def test_arguments_wrapped_by_the_loader_are_unwrapped(host: Host) -> None:
+    assert payload(host.call("echo", kwargs={"tag": "A"})) == {"name": "echo", "arguments": {"tag": "A"}}
+
+
+# Failures: an isError result with one text, fast, never a JSON-RPC error
+
+
+PLAIN_FAILURES = {
+    "401": (fakes.raw(401, "text/plain", b"no"), "[unauthorized]", "SAM2_MCP_TOKEN_FILE"),
+    "403": (fakes.raw(403, "text/plain", b"Invalid Origin header"), "[forbidden]", "Invalid Origin header"),
+    "404": (fakes.raw(404, "text/html", b"<p>"), "[not_found]", "SAM2_MCP_URL"),
+    "413": (fakes.raw(413, "text/plain", b""), "[request_too_large]", "handle"),
+    "421": (fakes.raw(421, "text/plain", b"Invalid Host header"), "[host_not_allowed]", "SAM2_MCP_ALLOWED_HOSTS"),
+    "429": (fakes.raw(429, "", b""), "[busy]", "Wait a few seconds".lower()),
+    "500": (fakes.raw(500, "text/plain", b"Internal Server Error"), "[worker_error]", "log"),
+    "503": (fakes.raw(503, "text/html", b"<h1>"), "[unavailable]", "HTTP 503)"),
+    "302": (fakes.raw(302, "", b"", "location: /other"), "[redirected]", "SAM2_MCP_URL"),
+    "foreign redirect": (fakes.raw(307, "", b"", "location: http://127.0.0.1:9/mcp"), "[redirected]", "token"),
+    "html": (fakes.raw(200, "text/html; charset=utf-8", b"<html>hello"), "[not_mcp]", "text/html"),
+    "202": (fakes.raw(202, "", b""), "[no_answer]", "HTTP 202"),
+    "empty json": (fakes.raw(200, fakes.JSON, b""), "[no_answer]", "HTTP 200"),
+    "empty sse": (fakes.raw(200, fakes.SSE, b""), "[no_answer]", "HTTP 200"),
+    "no json": (fakes.raw(200, fakes.JSON, b"oops"), "[no_answer]", "HTTP 200"),
+    "other id": (fakes.raw(200, fakes.JSON, b'{"id":4711,"result":{}}'), "[no_answer]", "HTTP 200"),
+    "result is no object": (fakes.stream(lambda call: fakes.event(fakes.response(call, 7))), "[no_answer]", "HTTP 200"),
+    "closed": (fakes.reset(), "[connection_broken]", "not known whether the call ran"),
+    "shorter than announced": (fakes.cut_short(), "[connection_broken]", "call again"),
+    "huge error page": (fakes.raw(500, "text/plain", b"x" * 100_000), "[worker_error]", "HTTP 500)"),
+}
+
+
+def check_failure(host: Host, upstream: FakeUpstream, case: str) -> None:
+    behaviour, code, hint = PLAIN_FAILURES[case]
+    upstream.on["tools/call"] = behaviour
+    text = host.failing_call()
+    assert text.startswith(code) and hint in text
+    assert len(upstream.received("tools/call")) == 1, "a tools/call is never sent twice"
+    assert host.silent()
+
+
+@pytest.mark.parametrize("case", PLAIN_FAILURES)
+def test_a_failing_call_says_what_failed_and_what_to_do(upstream: FakeUpstream, case: str) -> None:
+    with threaded_host(upstream.url) as host:
+        host.initialize()
+        upstream.wait_for("notifications/initialized")
+        check_failure(host, upstream, case)
+
+
+def test_one_session_survives_every_failure(upstream: FakeUpstream) -> None:
+    with program_host(upstream.url) as host:
+        host.initialize()
+        upstream.wait_for("notifications/initialized")
+        for case in PLAIN_FAILURES:
+            upstream.on["tools/call"] = fakes.echo
+            assert "isError" not in host.call()
+            upstream.on["tools/call"] = PLAIN_FAILURES[case][0]
+            assert host.failing_call().startswith(PLAIN_FAILURES[case][1])
+        assert host.end() == [] and host.exit_code() == 0
+        assert len(host.stderr.splitlines()) <= len(PLAIN_FAILURES)
+
+
+def test_421_names_the_host_to_allow(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.raw(421, "text/plain", b"Invalid Host header")
+    assert f"add 127.0.0.1:{upstream.port} to SAM2_MCP_ALLOWED_HOSTS" in host.failing_call()
+
+
+def test_a_stream_cut_at_any_byte_is_either_the_whole_answer_or_a_failure(start: Start, upstream: FakeUpstream) -> None:
+    def whole(call: fakes.Call) -> bytes:
+        return fakes.event(fakes.response(call, {"content": []}))
+
+    with start(upstream.url) as host:
+        host.initialize()
+        upstream.on["tools/call"] = fakes.stream(whole)
+        assert host.call() == {"content": []}
+        length = len(whole(upstream.received("tools/call")[0]))
+        for missing in range(0, length, 1 if start is threaded_host else 9):
+            upstream.on["tools/call"] = fakes.stream(lambda call, missing=missing: whole(call)[: -missing or None])
+            text = "".join(block["text"] for block in host.call()["content"])
+            assert text == "" if missing <= 1 else text.startswith("[no_answer]")
+
+
+def test_an_answer_above_the_line_limit_becomes_a_text(start: Start, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.text("한" * 20_000)
+    with start(upstream.url, max_answer_bytes=100_000) as host:
+        assert host.failing_call().startswith("[answer_too_large]")
+        assert host.silent()
+
+
+@pytest.mark.parametrize("media_type", [fakes.SSE, fakes.JSON])
+def test_an_endless_answer_is_given_up_while_it_arrives(host: Host, upstream: FakeUpstream, media_type: str) -> None:
+    async def endless(call: fakes.Call) -> None:
+        await call.send(fakes.head(200, media_type) + b"data: ")
+        while True:
+            await call.send(b"x" * 2**20)
+
+    upstream.on["tools/call"] = endless
+    assert host.failing_call().startswith(f"[answer_too_large] the answer is larger than {MAX_BODY_BYTES} bytes")
+    assert host.silent()
+
+
+def test_a_json_rpc_error_is_a_text_for_a_call_and_itself_for_the_rest(host: Host, upstream: FakeUpstream) -> None:
+    error = {"code": -32602, "message": "Unknown thing", "data": {"known": ["a"]}}
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    for status in (200, 400):
+        upstream.on["tools/call"] = upstream.on["resources/read"] = fakes.raw(status, fakes.JSON, body)
+        assert host.failing_call("nope").startswith("[refused] the worker refused nope: Unknown thing")
+        assert host.request("resources/read", {})["error"] == error
+    upstream.on["resources/read"] = fakes.raw(404, fakes.JSON, body)
+    assert host.request("resources/read", {})["error"] == error
+    upstream.on["resources/read"] = fakes.raw(401, fakes.JSON, body)
+    answer = host.request("resources/read", {})["error"]
+    assert "HTTP 401: Unknown thing" in answer["message"] and answer["data"]["httpStatus"] == 401
+
+
+# Retries
+
+
+def test_what_only_reads_is_tried_again(host: Host, upstream: FakeUpstream) -> None:
+    tools = {"tools": [{"name": "a"}]}
+    upstream.on["tools/list"] = fakes.in_turn(fakes.reset(), fakes.raw(503, "", b""), fakes.result(tools))
+    assert host.request("tools/list", {})["result"] == tools
+    upstream.on["tools/list"] = fakes.raw(503, "", b"")
+    assert host.request("tools/list", {})["error"]["data"]["httpStatus"] == 503
+    assert len(upstream.received("tools/list")) == 6
+
+
+def test_a_redirect_on_the_same_origin_is_followed_and_remembered(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.in_turn(fakes.raw(307, "", b"", "location: /mcp/"), fakes.echo)
+    assert "isError" not in host.call()
+    assert "isError" not in host.call()
+    assert [call.path for call in upstream.received("tools/call")] == ["/mcp", "/mcp/", "/mcp/"]
+
+
+def test_a_refused_handshake_is_named_and_tried_again_with_the_next_call(start: Start, upstream: FakeUpstream) -> None:
+    refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "no handshake"}}
+    upstream.on["initialize"] = fakes.raw(404, fakes.JSON, json.dumps(refusal).encode())
+    with start(upstream.url) as host:
+        assert host.failing_call().startswith("[handshake_refused]")
+        upstream.on["initialize"] = fakes.initialize()
+        assert "isError" not in host.call()
+
+
+def test_a_cancelled_call_is_stopped_upstream_and_gets_no_line(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.in_turn(fakes.hang(), fakes.echo)
+    host.send("tools/call", {"name": "slow"}, id="c")
+    (call,) = upstream.wait_for("tools/call")
+    host.send("notifications/cancelled", {"requestId": "c"})
+    assert call.cut.wait(10)
+    assert payload(host.call("echo", number=2))["arguments"] == {"number": 2}
+    assert host.silent()
+
+
+# The end (obligation 9)
+
+
+def test_at_the_end_of_stdin_the_call_is_stopped_and_nothing_is_written(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.hang()
+    host.send("tools/call", {"name": "slow"}, id=2)
+    (call,) = upstream.wait_for("tools/call")
+    assert host.end() == []
+    assert call.cut.wait(10)

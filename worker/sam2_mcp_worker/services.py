@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sam2_mcp_worker.artifacts import Artifacts
 from sam2_mcp_worker.disk import sweep
-from sam2_mcp_worker.engines.local_ocr import LocalOcr
+from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_config, local_ocr_identity
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.fetch import Fetcher
 from sam2_mcp_worker.jobs import Jobs
@@ -22,8 +22,6 @@ from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.sources import Sources
 from sam2_mcp_worker.uploads import Uploads
 from sam2_mcp_worker.workdirs import remove_leftovers, work_directory
-
-OCR_MODULE = "sam2_mcp_worker.engines.local_ocr_child"
 
 # Expired files may stay this much longer; a sweep of 10,000 entries takes about 0.2 s in a thread.
 SWEEP_INTERVAL_S = 600.0
@@ -55,13 +53,13 @@ class Services:
         # Nor is a child recycled for its size: the arenas of the detector are meant to stay.
         self.ocr_pool = ChildPool(
             "ocr",
-            OCR_MODULE,
+            CHILD_MODULE,
             size=settings.ocr_process_count,
-            config={"tessdata_dir": str(tessdata_dir), "languages": list(settings.ocr_languages), "threads": 1},
+            config=child_config(tessdata_dir, settings.ocr_languages),
             memory_limit_bytes=0,
             recycle_growth_bytes=None,
         )
-        self.reader = LocalOcr(self.ocr_pool, tessdata_dir=tessdata_dir, languages=settings.ocr_languages)
+        self.reader = LocalOcr(self.ocr_pool, identity=local_ocr_identity(tessdata_dir, settings.ocr_languages))
         self._sweeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

@@ -1,23 +1,45 @@
-"""Decoder task: which tiles of a page hold ink that its text layer does not cover."""
+"""Decoder task: where a page holds ink that its text layer does not cover."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sam2_mcp_worker.media.boxes import united
 from sam2_mcp_worker.media.ink import residual_ink
 from sam2_mcp_worker.media.pixels import PixelFile
 
+# Paper that the detector needs around what it shall find; also joins the letters of one word to one area.
+MARGIN_PX = 48
+
 
 def uncovered_ink(params: dict[str, Any]) -> dict[str, Any]:
-    """`{pixels, tiles, covered}` -> `{tiles_with_ink: [index, ...]}`; all boxes in pixels of the whole page."""
+    """`{pixels, tiles, covered}` -> `{areas: [box, ...]}`, each inside one tile; all in pixels of the whole page."""
     pixels = PixelFile.from_params(params["pixels"])
-    covered = params["covered"]
-    found = []
-    for index, (x0, y0, x1, y1) in enumerate(params["tiles"]):
-        inside = [(a - x0, b - y0, c - x0, d - y0) for a, b, c, d in covered if a < x1 and c > x0 and b < y1 and d > y0]
-        if residual_ink(pixels.crop_rgb((x0, y0, x1, y1)), inside):
-            found.append(index)
-    return {"tiles_with_ink": found}
+    areas: list[list[int]] = []
+    for tile in params["tiles"]:
+        for area in _areas_in(pixels, tuple(tile), params["covered"]):
+            if area not in areas:  # neighbouring tiles see what lies in their overlap twice
+                areas.append(area)
+    return {"areas": areas}
+
+
+def _areas_in(pixels: PixelFile, tile: tuple[int, int, int, int], covered: list[list[int]]) -> list[list[int]]:
+    x0, y0, x1, y1 = tile
+    inside = [
+        (max(a, x0) - x0, max(b, y0) - y0, min(c, x1) - x0, min(d, y1) - y0)
+        for a, b, c, d in covered
+        if a < x1 and c > x0 and b < y1 and d > y0
+    ]
+    grown = [
+        (
+            max(0, a - MARGIN_PX) + x0,
+            max(0, b - MARGIN_PX) + y0,
+            min(x1 - x0, c + MARGIN_PX) + x0,
+            min(y1 - y0, d + MARGIN_PX) + y0,
+        )
+        for a, b, c, d in residual_ink(pixels.crop_rgb(tile), inside)
+    ]
+    return [[int(value) for value in area] for area in united(grown)]
 
 
 TASKS = {"uncovered_ink": uncovered_ink}

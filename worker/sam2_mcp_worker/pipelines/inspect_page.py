@@ -13,16 +13,15 @@ from typing import Any
 
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Box, TextLine
-from sam2_mcp_worker.media.boxes import covered_share, rounded_out, scaled
+from sam2_mcp_worker.media.boxes import rounded_out, same_line, scaled
 from sam2_mcp_worker.media.pdf import PdfFile, PdfLine, PdfPage, suggested_px_per_pt
 from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.page_overlay import draw_page_overlay
-from sam2_mcp_worker.pipelines.read_picture import PictureReader, PictureReading, tiles_of
+from sam2_mcp_worker.pipelines.read_picture import PictureReader, PictureReading, to_box
 from sam2_mcp_worker.pipelines.text_layer import Judgement, ReadableScripts, Verdict, choose_samples, judge
 from sam2_mcp_worker.services import Services
 
-# An OCR line of which this much lies in one line of the text layer is that line, read a second time.
-SAME_LINE_SHARE = 0.5
 # Text boxes are grown by this before they mask ink: renderers smear glyph edges over about a pixel.
 COVER_PAD_PX = 3
 # What pdfium gives for a glyph that the font maps to no character.
@@ -118,9 +117,9 @@ class PageInspector:
         self, pixels: PixelFile, covered_px: list[tuple[float, float, float, float]]
     ) -> PictureReading:
         """OCR of everything that the layer's boxes do not cover."""
-        tiles = tiles_of(pixels)
+        tiles = plan_tiles(pixels.width_px, pixels.height_px)
         if covered_px:
-            tiles = await self._tiles_with_ink(pixels, tiles, [rounded_out(box, COVER_PAD_PX) for box in covered_px])
+            tiles = await self._areas_with_ink(pixels, tiles, [rounded_out(box, COVER_PAD_PX) for box in covered_px])
         if not tiles:
             return PictureReading((), (), ())
         request = self._request
@@ -132,15 +131,17 @@ class PageInspector:
             source_key=("pdf", *request.document_key, request.page_number, pixels.width_px, pixels.height_px),
         )
         reading = await reader.read_all(pixels, tiles, Deadline.after(PAGE_LIMIT_S))
-        if not covered_px:
-            return reading
+
+        def is_new(box: Box) -> bool:
+            return not any(same_line(box, known) for known in covered_px)
+
         return PictureReading(
-            tuple(line for line in reading.lines if covered_share(line.box_xyxy_px, covered_px) < SAME_LINE_SHARE),
-            tuple(box for box in reading.undetected_ink if covered_share(box, covered_px) < SAME_LINE_SHARE),
+            tuple(line for line in reading.lines if is_new(line.box_xyxy_px)),
+            tuple(box for box in reading.undetected_ink if is_new(box)),
             reading.unread,
         )
 
-    async def _tiles_with_ink(self, pixels: PixelFile, tiles: list[Box], covered: list[Box]) -> list[Box]:
+    async def _areas_with_ink(self, pixels: PixelFile, tiles: list[Box], covered: list[Box]) -> list[Box]:
         answer = await self._services.decoders.run(
             "uncovered_ink",
             {
@@ -151,7 +152,7 @@ class PageInspector:
             timeout_s=self._timeout_s,
             job=self._request.job,
         )
-        return [tiles[index] for index in answer["tiles_with_ink"]]
+        return [to_box(area) for area in answer["areas"]]
 
     def _result(
         self,

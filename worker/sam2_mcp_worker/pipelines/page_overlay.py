@@ -16,6 +16,9 @@ from sam2_mcp_worker.services import Services
 OVERLAY_MAX_SIDE_PX = 1600
 # The report holds one picture a page; 120 pages at this size make a file that a browser still opens at once.
 OVERLAY_MAX_BYTES = 250_000
+# A landing page is drawn as several columns side by side: at 250 KB its fine print would no longer be legible.
+TALL_OVERLAY_MAX_BYTES = 700_000
+TALL_ASPECT = 2.5
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +41,7 @@ async def draw_page_overlay(
         "boxes": boxes,
         "out_path": str(out_path),
         "max_side_px": OVERLAY_MAX_SIDE_PX,
-        "max_bytes": OVERLAY_MAX_BYTES,
+        "max_bytes": TALL_OVERLAY_MAX_BYTES if _is_tall(pixels) else OVERLAY_MAX_BYTES,
     }
     try:
         await services.decoders.run("draw_overlay", params, timeout_s=services.settings.step_timeout_s, job=job)
@@ -50,3 +53,7 @@ async def draw_page_overlay(
     name = f"page-{result['page_number']}.jpg"
     artifact = await anyio.to_thread.run_sync(lambda: services.artifacts.put(data, name=name, mime_type="image/jpeg"))
     return artifact.handle
+
+
+def _is_tall(pixels: PixelFile) -> bool:
+    return max(pixels.width_px, pixels.height_px) > TALL_ASPECT * min(pixels.width_px, pixels.height_px)

@@ -66,6 +66,7 @@ def _row(number: int, result: dict[str, Any] | None, error: WorkerError | None) 
         "characters": 0,
         "smallest_text_pt": None,
         "text": "",
+        "lines": [],
         "ocr_text": None,
         "undetected_ink": 0,
         "width_pt": 0,

@@ -9,7 +9,8 @@ from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Box, TextLine, TextReader, TileReading
 from sam2_mcp_worker.fanout import Coverage, fan_out
 from sam2_mcp_worker.media.pixels import PixelFile
-from sam2_mcp_worker.media.tiling import merge_readings, plan_tiles
+from sam2_mcp_worker.media.reading_order import reading_order
+from sam2_mcp_worker.media.seams import merge_readings
 from sam2_mcp_worker.result_cache import ResultCache, cache_key
 
 # Tiles in flight for one picture; the pool runs as many as it has children, the rest wait ready in its queue.
@@ -20,7 +21,7 @@ TILES_WORTH_KEEPING = 5
 
 @dataclass(frozen=True, slots=True)
 class PictureReading:
-    """Lines in reading order, ink that no line explains, and the rectangles that could not be read, with reasons."""
+    """Lines, ink that no line explains, and the rectangles that could not be read, with reasons."""
 
     lines: tuple[TextLine, ...]
     undetected_ink: tuple[Box, ...]
@@ -59,7 +60,7 @@ class PictureReader:
         return tile_from_json(await self._cache.get_or_compute(key, compute))
 
     async def read_all(self, pixels: PixelFile, tiles: list[Box], deadline: Deadline) -> PictureReading:
-        """All tiles. What failed is named; a deadline that cuts the work short raises, since a part is not the whole.
+        """All tiles, the lines in reading order. What failed is named; a deadline that cuts the work short raises.
 
         Raises:
             WorkerError: `deadline`, or every tile failed.
@@ -73,10 +74,12 @@ class PictureReader:
         await fan_out(coverage, work, deadline=deadline, limit=TILES_IN_FLIGHT)
         if coverage.unreached:
             deadline.check("reading the rest of the picture")
-        return merge(pixels, tiles, coverage)
+        merged = merge(tiles, coverage)
+        order = reading_order([line.box_xyxy_px for line in merged.lines])
+        return PictureReading(tuple(merged.lines[i] for i in order), merged.undetected_ink, merged.unread)
 
 
-def merge(pixels: PixelFile, tiles: list[Box], coverage: Coverage[int, TileReading]) -> PictureReading:
+def merge(tiles: list[Box], coverage: Coverage[int, TileReading]) -> PictureReading:
     """One reading from those tiles that are done.
 
     Raises:
@@ -85,16 +88,9 @@ def merge(pixels: PixelFile, tiles: list[Box], coverage: Coverage[int, TileReadi
     if coverage.failed and not coverage.done:
         raise next(iter(coverage.failed.values()))
     done = sorted(coverage.done)
-    merged = merge_readings(
-        (pixels.width_px, pixels.height_px), [tiles[i] for i in done], [coverage.done[i] for i in done]
-    )
+    merged = merge_readings([tiles[i] for i in done], [coverage.done[i] for i in done])
     unread = tuple((tiles[i], error.reason) for i, error in sorted(coverage.failed.items()))
     return PictureReading(merged.lines, merged.undetected_ink, unread)
-
-
-def tiles_of(pixels: PixelFile) -> list[Box]:
-    """The tiles of a picture, row by row from the top."""
-    return plan_tiles(pixels.width_px, pixels.height_px)
 
 
 def tile_to_json(reading: TileReading) -> dict[str, Any]:

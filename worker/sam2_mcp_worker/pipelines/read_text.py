@@ -19,7 +19,8 @@ from sam2_mcp_worker.jobs import Job
 from sam2_mcp_worker.media.image import decode_image
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.reading_order import reading_order
-from sam2_mcp_worker.pipelines.read_picture import TILES_IN_FLIGHT, PictureReader, merge, tiles_of
+from sam2_mcp_worker.media.tiling import plan_tiles
+from sam2_mcp_worker.pipelines.read_picture import TILES_IN_FLIGHT, PictureReader, merge
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
@@ -72,8 +73,7 @@ async def read_text(services: Services, source: str, cursor: str | None, max_lin
     key = cache_key(TOOL, stored.sha256, services.reader.identity)
     place = _from_cursor(cursor, key)
     image = await _describe(services, stored, key)
-    pixels_like = PixelFile(Path(), image.width_px, image.height_px)
-    tiles = tiles_of(pixels_like)
+    tiles = plan_tiles(image.width_px, image.height_px)
 
     async def start(job: Job) -> None:
         await _read_tiles(services, stored, job, tiles, key)
@@ -140,13 +140,12 @@ def _deliver(
     key: str,
     max_lines: int,
 ) -> ImageReading:
-    pixels = PixelFile(stored.path, image.width_px, image.height_px)
     by_index: Coverage[int, TileReading] = Coverage(
         tuple(range(len(tiles))),
         {number - 1: value for number, value in coverage.done.items()},
         {number - 1: error for number, error in coverage.failed.items()},
     )
-    merged = merge(pixels, tiles, by_index)
+    merged = merge(tiles, by_index)
     settled = settled_until_px(tiles, coverage.unreached, image.height_px)
     until = place.until_y_px if place.until_y_px is not None else settled
     band = [line for line in merged.lines if place.after_y_px < line.box_xyxy_px[3] <= until]

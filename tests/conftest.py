@@ -1,0 +1,124 @@
+"""Parts that many tests share: where the language data is, and a real worker on a real port."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+CORPUS = ROOT.parent / "shared" / "corpus" / "pdf"
+START_LIMIT_S = 60.0
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Everything runs on asyncio: the pool uses its subprocesses."""
+    return "asyncio"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningWorker:
+    """A worker that serves: where, with what token, and its inside for those tests that look there."""
+
+    base_url: str
+    token: str
+    services: Services
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header that lets a request in."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+class WorkerThread(threading.Thread):
+    """A worker on an event loop of its own, so that tests of any kind can call it."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(name="worker under test", daemon=True)
+        self.settings = settings
+        self.ready = threading.Event()
+        self.stop = asyncio.Event()
+        self.worker: RunningWorker | None = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.ready.set()
+
+    async def _serve(self) -> None:
+        from sam2_mcp_worker.app import create_app
+        from sam2_mcp_worker.cli.server import bound_port, build_server
+
+        app = create_app(self.settings)
+        server = build_server(self.settings, app)
+        task = asyncio.create_task(server.serve())
+        while not server.started:
+            if task.done():
+                raise RuntimeError("the worker ended while it started")
+            await asyncio.sleep(0.01)
+        services: Services = app.state.services
+        await asyncio.gather(services.decoders.wait_ready(), services.ocr_pool.wait_ready())
+        loop = asyncio.get_running_loop()
+        token = self.settings.read_token() or ""
+        self.worker = RunningWorker(f"http://127.0.0.1:{bound_port(server)}", token, services, loop)
+        self.ready.set()
+        await self.stop.wait()
+        server.should_exit = True
+        await task
+
+
+def serving(settings: Settings) -> Iterator[RunningWorker]:
+    """A worker for the length of a fixture."""
+    thread = WorkerThread(settings)
+    thread.start()
+    assert thread.ready.wait(START_LIMIT_S), "the worker did not start"
+    if thread.worker is None:
+        raise RuntimeError("the worker did not start") from thread.error
+    yield thread.worker
+    thread.worker.loop.call_soon_threadsafe(thread.stop.set)
+    thread.join(30)
+    assert not thread.is_alive(), "the worker did not stop"
+
+
+@pytest.fixture(scope="session")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWorker]:
+    """One worker for all tests that leave it as it was."""
+    root = tmp_path_factory.mktemp("allowed")
+    settings = Settings(
+        port=0,
+        token="test-token",  # type: ignore[arg-type]
+        data_dir=tmp_path_factory.mktemp("worker-data"),
+        allowed_roots=(str(root),),
+        max_upload_bytes=64 * 1024 * 1024,
+    )
+    yield from serving(settings)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Files that nobody here made; they lie beside the checkout and not in it."""
+    if not CORPUS.is_dir():
+        pytest.skip("../shared/corpus/pdf is not here")
+    return CORPUS
+
+
+def pytest_configure() -> None:
+    """Tests must not depend on what the developer's shell has set."""
+    for name in list(os.environ):
+        if name.startswith("SAM2_MCP_") and name not in ("SAM2_MCP_TESSDATA_DIR", "SAM2_MCP_WRITE_GOLDEN"):
+            del os.environ[name]

@@ -1,0 +1,114 @@
+"""The worker's HTTP side on a real server: who gets in, uploads, artifacts, health."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from tests.conftest import RunningWorker
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+@pytest.fixture
+async def client(worker: RunningWorker) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=worker.base_url, headers=worker.headers, trust_env=False, timeout=30) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/files", "/version", "/artifacts/art_x"])
+async def test_a_foreign_host_gets_421_everywhere(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.post(path, headers={"Host": "evil.test"}, json=INITIALIZE)
+    assert answer.status_code == 421
+
+
+async def test_a_foreign_origin_gets_403(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/mcp", headers={"Origin": "https://evil.test"}, json=INITIALIZE)).status_code == 403
+
+
+async def test_without_the_token_everything_but_health_is_401(worker: RunningWorker) -> None:
+    async with httpx.AsyncClient(base_url=worker.base_url, trust_env=False) as stranger:
+        for path in ("/mcp", "/files", "/artifacts/art_x", "/version"):
+            assert (await stranger.post(path, json=INITIALIZE)).status_code == 401
+        assert (await stranger.get("/healthz")).json() == {"status": "alive"}
+        assert (await stranger.get("/readyz")).json() == {"status": "ready"}
+
+
+async def test_mcp_answers_with_the_token(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/mcp", headers=MCP_HEADERS, json=INITIALIZE)
+    assert answer.status_code == 200
+    assert '"name":"sam2-mcp"' in answer.text
+
+
+async def test_a_request_above_the_cap_gets_413(client: httpx.AsyncClient) -> None:
+    huge = INITIALIZE | {"params": {"padding": "x" * (5 * 1024 * 1024)}}
+    assert (await client.post("/mcp", headers=MCP_HEADERS, json=huge)).status_code == 413
+
+
+async def test_a_file_goes_in_and_is_known_by_its_handle(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/files?name=../../약관.pdf", content=b"%PDF-1.4 not really")
+    assert answer.status_code == 201
+    about = answer.json()
+    assert about["name"] == "약관.pdf"
+    assert (await client.head(f"/files/{about['handle']}")).status_code == 200
+    assert (await client.head("/files/file_" + "0" * 32)).status_code == 404
+
+
+async def test_an_upload_above_the_cap_gets_413_announced_or_not(client: httpx.AsyncClient) -> None:
+    chunk = b"x" * (1024 * 1024)
+
+    async def unannounced() -> AsyncIterator[bytes]:
+        for _ in range(65):
+            yield chunk
+
+    announced = await client.post("/files", content=chunk * 65)
+    assert announced.status_code == 413
+    streamed = await client.post("/files", content=unannounced())
+    assert streamed.status_code == 413
+    assert streamed.json()["detail"]["code"] == "upload_too_large"
+
+
+async def test_empty_and_multipart_uploads_say_what_to_do(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/files", content=b"")).json()["detail"]["code"] == "upload_empty"
+    multipart = await client.post("/files", files={"file": b"abc"})
+    assert multipart.status_code == 415
+    assert "--data-binary" in multipart.json()["detail"]["message"]
+
+
+async def test_an_upload_that_breaks_off_leaves_the_worker_well(worker: RunningWorker, client: httpx.AsyncClient) -> None:
+    host, port = worker.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as raw:
+        head = f"POST /files HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {worker.token}\r\nContent-Length: 1000\r\n\r\n"
+        raw.sendall(head.encode("ascii") + b"part")
+    assert (await client.get("/readyz")).status_code == 200
+
+
+@pytest.mark.parametrize("handle", ["art_..%2f..%2fetc%2fpasswd", "..%2f..%2fetc", "art_" + "x" * 22])
+async def test_no_path_leads_out_of_the_artifacts(client: httpx.AsyncClient, handle: str) -> None:
+    assert (await client.get(f"/artifacts/{handle}")).status_code == 404
+
+
+async def test_an_artifact_is_served_with_a_policy_that_runs_nothing(
+    worker: RunningWorker, client: httpx.AsyncClient
+) -> None:
+    stored = worker.services.artifacts.put(b"<b>x</b>", name="보고서.html", mime_type="text/html")
+    answer = await client.get(f"/artifacts/{stored.handle}")
+    assert answer.content == b"<b>x</b>"
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_the_version_is_that_of_the_distribution(client: httpx.AsyncClient) -> None:
+    from sam2_mcp_bridge import __version__
+
+    assert (await client.get("/version")).json() == {"name": "sam2-mcp-worker", "version": __version__}

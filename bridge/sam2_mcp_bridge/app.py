@@ -20,7 +20,7 @@ from types import FrameType
 from sam2_mcp_bridge import framing
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.ledger import Abort, Action, Answer, Connect, Exit, Ledger, Send, Write
+from sam2_mcp_bridge.ledger import Abort, Action, Answer, Connect, Ledger, Send, Write
 from sam2_mcp_bridge.stdio import Wire, complain
 from sam2_mcp_bridge.upstream import Aborted, Exchange, Upstream
 
@@ -83,7 +83,7 @@ class Bridge:
                         exchange.abort()
                 case Connect():
                     _start(self._connect)
-                case Exit():
+                case _:
                     return False
         return True
 

@@ -82,7 +82,7 @@ def _between(low: float, high: float, kind: Callable[[str], float], reason: str)
 
 
 _deadline_s = _between(MIN_DEADLINE_S, MAX_DEADLINE_S, float, "the station waits for 30 s")
-_max_answer_bytes = _between(LOWEST_MAX_ANSWER_BYTES, HIGHEST_MAX_ANSWER_BYTES, int, "the station reads up to 16 MiB")
+_answer_bytes = _between(LOWEST_MAX_ANSWER_BYTES, HIGHEST_MAX_ANSWER_BYTES, int, "the station reads up to 16 MiB")
 
 
 class _Setting(NamedTuple):
@@ -100,9 +100,7 @@ _SETTINGS = {
     "deadline_s": _Setting(
         "--deadline", "SAM2_MCP_DEADLINE_S", _deadline_s, "seconds from a request to its answer (27)"
     ),
-    "max_answer_bytes": _Setting(
-        "--max-answer-bytes", "SAM2_MCP_MAX_ANSWER_BYTES", _max_answer_bytes, "a longer answer becomes an error text"
-    ),
+    "max_answer_bytes": _Setting("--max-answer-bytes", "SAM2_MCP_MAX_ANSWER_BYTES", _answer_bytes, "longest answer"),
 }
 
 
@@ -141,11 +139,7 @@ def _flags(argv: Sequence[str]) -> dict[str, str | None]:
     # Costs 10 ms, and the station starts the bridge without flags.
     import argparse
 
-    parser = argparse.ArgumentParser(
-        prog="sam2-mcp",
-        allow_abbrev=False,
-        description="Connects an MCP host that speaks over stdio to a sam2-mcp worker that speaks HTTP.",
-    )
+    parser = argparse.ArgumentParser("sam2-mcp", description="stdio <-> HTTP bridge for MCP hosts", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"sam2-mcp {__version__}")
     for name, setting in _SETTINGS.items():
         parser.add_argument(setting.flag, dest=name, metavar="VALUE", help=f"{setting.help}; or {setting.variable}")

@@ -45,22 +45,19 @@ _WORDS = {
     "a file handle or a URL, not inside the arguments.",
     "host_not_allowed": "the worker does not answer to the host name {where} ({detail}); add {where} to "
     "SAM2_MCP_ALLOWED_HOSTS on the worker and restart it.",
-    "busy": "the worker at {where} is busy ({detail}); wait a few seconds, then make the same call again.",
-    "unavailable": "the worker at {where} is starting, stopping or overloaded ({detail}); wait a few seconds, then "
-    "make the same call again.",
+    "busy": "the worker at {where} is busy, starting or stopping ({detail}); wait a few seconds, then make the same "
+    "call again.",
     "worker_error": "the worker at {where} failed inside ({detail}); make the same call once more, and see the "
     "worker's log if it fails again.",
     "redirected": "{where} points to another place ({detail}), and the token must not follow; set SAM2_MCP_URL to the "
     "final address.",
     "http_error": "the worker at {where} refused the request ({detail}); check SAM2_MCP_URL and the worker's log.",
 }
-_CODE_OF_STATUS = {
-    401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "request_too_large", 421: "host_not_allowed",
-    429: "busy", 502: "unavailable", 503: "unavailable", 504: "unavailable",
-}  # fmt: skip
+_CODE_OF_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "request_too_large"}
+_CODE_OF_STATUS |= {421: "host_not_allowed", 429: "busy", 502: "busy", 503: "busy", 504: "busy"}
 
 # The same request may well succeed a moment later.
-_TRANSIENT = ("connection_broken", "no_answer", "unavailable")
+_TRANSIENT = ("connection_broken", "no_answer", "busy")
 
 
 class SetupError(Exception):

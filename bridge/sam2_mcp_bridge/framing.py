@@ -121,8 +121,7 @@ def _message(value: Any) -> Message | None:
         return Malformed(None, INVALID_REQUEST, "a message is an object, a batch at least one")
     id_value: Any = value.get("id")
     method = value.get("method")
-    id_is_valid = isinstance(id_value, str | int) and not isinstance(id_value, bool)
-    id_is_valid = id_is_valid and len(str(id_value)) <= MAX_ID_CHARACTERS
+    id_is_valid = type(id_value) in (str, int) and len(str(id_value)) <= MAX_ID_CHARACTERS
     if method is None and ("result" in value or "error" in value):
         return None  # the answer to a request that the bridge never made
     if not isinstance(method, str):

@@ -207,7 +207,7 @@ class Ledger:
             # a result it shows the first text block (station.md 1.6).
             case Failure() if entry.method == "tools/call":
                 self._set_line(entry, result={"content": [{"type": "text", "text": str(answer)}], "isError": True})
-            case Failure():
+            case _:
                 data: dict[str, Any] = {"source": "bridge", "reason": answer.code}
                 data |= {"httpStatus": answer.http_status} if answer.http_status else {}
                 self._set_line(entry, error={"code": INTERNAL_ERROR, "message": str(answer), "data": data})

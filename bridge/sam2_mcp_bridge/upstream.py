@@ -269,7 +269,8 @@ class Upstream:
     def _open(self, exchange: Exchange, session: Session | None, message: Any) -> httpx.Response:
         """Send the message and read the head of the response; try again for a while when nothing listens."""
         body = encode(message).encode()
-        for pause in itertools.chain(CONNECT_PAUSES_S, itertools.repeat(CONNECT_PAUSES_S[-1])):
+        pauses = itertools.chain(CONNECT_PAUSES_S, itertools.repeat(CONNECT_PAUSES_S[-1]))
+        while True:
             timeout_s = exchange.remaining_s + TIMEOUT_GRACE_S
             request = self._client.build_request(
                 "POST",
@@ -281,14 +282,14 @@ class Upstream:
             )
             try:
                 response = self._client.send(request, stream=True)
-                break
+                self._outage.ended()
+                return response
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                pause = next(pauses)
                 certificate = "[SSL:" in str(error)  # will not be better next time
                 if certificate or not self._outage.failed(time.monotonic()) or pause >= exchange.remaining_s:
                     raise self._failure("unreachable", detail=str(error) or "timed out") from error
             exchange.pause(pause)
-        self._outage.ended()
-        return response
 
     def _refusal(self, response: httpx.Response, session: Session | None) -> Refusal:
         """The JSON-RPC error in an HTTP error; where there is none, or a better word is known, a failure."""
@@ -312,7 +313,7 @@ class Upstream:
         for data in self._messages(response):
             message = _object(data)
             answer = _response(message)
-            if "method" in message:
+            if "method" in message and "id" in message:
                 self._serve(message, exchange, session)
             elif answer is not None and _concerns(message, request_id):
                 return answer
@@ -335,8 +336,6 @@ class Upstream:
 
     def _serve(self, message: dict[str, Any], exchange: Exchange, session: Session | None) -> None:
         """Answer a request of the server, on a connection of its own; the server waits for that before it goes on."""
-        if "id" not in message:
-            return
         own = OWN_ANSWERS.get(str(message["method"]))
         error = {"code": -32601, "message": "not supported by this client"}
         reply = {"error": error} if own is None else {"result": own}

@@ -307,7 +307,7 @@ PLAIN_FAILURES = {
     "421": (fakes.raw(421, "text/plain", b"Invalid Host header"), "[host_not_allowed]", "SAM2_MCP_ALLOWED_HOSTS"),
     "429": (fakes.raw(429, "", b""), "[busy]", "Wait a few seconds".lower()),
     "500": (fakes.raw(500, "text/plain", b"Internal Server Error"), "[worker_error]", "log"),
-    "503": (fakes.raw(503, "text/html", b"<h1>"), "[unavailable]", "HTTP 503)"),
+    "503": (fakes.raw(503, "text/html", b"<h1>"), "[busy]", "HTTP 503)"),
     "302": (fakes.raw(302, "", b"", "location: /other"), "[redirected]", "SAM2_MCP_URL"),
     "foreign redirect": (fakes.raw(307, "", b"", "location: http://127.0.0.1:9/mcp"), "[redirected]", "token"),
     "html": (fakes.raw(200, "text/html; charset=utf-8", b"<html>hello"), "[not_mcp]", "text/html"),
@@ -429,6 +429,7 @@ def test_a_refused_handshake_is_named_and_tried_again_with_the_next_call(start: 
     refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "no handshake"}}
     upstream.on["initialize"] = fakes.raw(404, fakes.JSON, json.dumps(refusal).encode())
     with start(upstream.url) as host:
+        host.initialize()
         assert host.failing_call().startswith("[handshake_refused]")
         upstream.on["initialize"] = fakes.initialize()
         assert "isError" not in host.call()

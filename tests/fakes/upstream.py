@@ -13,8 +13,8 @@ import json
 import socket
 import ssl
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -245,27 +245,32 @@ class FakeUpstream:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
+        self._connections: weakref.WeakSet[asyncio.Task[None]] = weakref.WeakSet()
         server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self._tls, limit=2**24)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
         server.close()
-        await asyncio.sleep(0.01)  # connections that were accepted but have no task yet
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # asyncio's own accepting tasks must end by themselves, or their sockets stay open; ours may hang on purpose.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks.intersection(self._connections):
+                task.cancel()
+            await asyncio.wait(tasks, timeout=0.05)
+        await asyncio.sleep(0.01)  # transports close in the loop's next rounds
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
         try:
             while await self._handle(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ssl.SSLError):
             pass  # the client went away, or the server was stopped
         finally:
+            if self._stop.is_set():
+                writer.transport.abort()
             writer.close()
-            with suppress(ConnectionError, ssl.SSLError):
-                await writer.wait_closed()
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; whether the connection may carry another."""

@@ -32,9 +32,9 @@ CODES = {
     421: "host_not_allowed",
     429: "busy",
     500: "worker_error",
-    502: "unavailable",
-    503: "unavailable",
-    504: "unavailable",
+    502: "busy",
+    503: "busy",
+    504: "busy",
     599: "worker_error",
 }
 

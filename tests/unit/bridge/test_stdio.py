@@ -54,6 +54,14 @@ def test_a_closed_stderr_is_replaced_so_that_complaints_cannot_reach_the_pipe(fd
     assert os.read(host_in, 100) == b"answer\n"
 
 
+def test_a_closed_stderr_is_replaced_under_its_own_number(fds: list[int]) -> None:
+    (lower, _), (stdin, _), (_, stdout), (_, stderr) = pipe(fds), pipe(fds), pipe(fds), pipe(fds)
+    os.close(lower)  # the number that the null device would get
+    os.close(stderr)
+    claimed(stdin, stdout, stderr, fds)
+    assert os.write(stderr, b"x") == 1
+
+
 def test_a_closed_stderr_may_be_the_next_free_number(fds: list[int]) -> None:
     # Run apart, because descriptor numbers are the point: 2 is closed and the lowest free one.
     code = (

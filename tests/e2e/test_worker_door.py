@@ -21,7 +21,9 @@ MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": 
 
 @pytest.fixture
 async def client(worker: RunningWorker) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=worker.base_url, headers=worker.headers, trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(
+        base_url=worker.base_url, headers=worker.headers, trust_env=False, timeout=30
+    ) as client:
         yield client
 
 
@@ -84,7 +86,9 @@ async def test_empty_and_multipart_uploads_say_what_to_do(client: httpx.AsyncCli
     assert "--data-binary" in multipart.json()["detail"]["message"]
 
 
-async def test_an_upload_that_breaks_off_leaves_the_worker_well(worker: RunningWorker, client: httpx.AsyncClient) -> None:
+async def test_an_upload_that_breaks_off_leaves_the_worker_well(
+    worker: RunningWorker, client: httpx.AsyncClient
+) -> None:
     host, port = worker.base_url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as raw:
         head = f"POST /files HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {worker.token}\r\nContent-Length: 1000\r\n\r\n"

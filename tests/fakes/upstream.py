@@ -245,6 +245,7 @@ class FakeUpstream:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
+        self._writers: list[asyncio.StreamWriter] = []
         self._connections: weakref.WeakSet[asyncio.Task[None]] = weakref.WeakSet()
         server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self._tls, limit=2**24)
         self.port = server.sockets[0].getsockname()[1]
@@ -256,20 +257,21 @@ class FakeUpstream:
             for task in tasks.intersection(self._connections):
                 task.cancel()
             await asyncio.wait(tasks, timeout=0.05)
+        for writer in self._writers:
+            writer.transport.abort()
         await asyncio.sleep(0.01)  # transports close in the loop's next rounds
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        self._writers.append(writer)
         try:
             while await self._handle(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ssl.SSLError):
             pass  # the client went away, or the server was stopped
         finally:
-            if self._stop.is_set():
-                writer.transport.abort()
             writer.close()
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

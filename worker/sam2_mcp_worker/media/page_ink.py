@@ -1,4 +1,4 @@
-"""Decoder task: where a page holds ink that its text layer does not cover."""
+"""Decoder task: where a page may hold text that its text layer does not cover: ink of print's shape, and pictures."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ MARGIN_PX = 48
 
 
 def uncovered_ink(params: dict[str, Any]) -> dict[str, Any]:
-    """`{pixels, tiles, covered}` -> `{areas: [box, ...]}`, each inside one tile; all in pixels of the whole page."""
+    """`{pixels, tiles, covered, pictures}` -> `{areas}`, each inside one tile; boxes in pixels of the whole page.
+
+    `pictures` are areas whatever is seen there: a detector finds text in a photograph that no rule for ink does.
+    """
     pixels = PixelFile.from_params(params["pixels"])
     areas: list[list[int]] = []
     for tile in params["tiles"]:
-        for area in _areas_in(pixels, tuple(tile), params["covered"]):
+        for area in _areas_in(pixels, tuple(tile), params["covered"], params["pictures"]):
             if area not in areas:  # neighbouring tiles see what lies in their overlap twice
                 areas.append(area)
     return {"areas": areas}
 
 
-def _areas_in(pixels: PixelFile, tile: tuple[int, int, int, int], covered: list[list[int]]) -> list[list[int]]:
+def _areas_in(
+    pixels: PixelFile, tile: tuple[int, int, int, int], covered: list[list[int]], pictures: list[list[int]]
+) -> list[list[int]]:
     x0, y0, x1, y1 = tile
-    inside = [
-        (max(a, x0) - x0, max(b, y0) - y0, min(c, x1) - x0, min(d, y1) - y0)
-        for a, b, c, d in covered
-        if a < x1 and c > x0 and b < y1 and d > y0
-    ]
+    inside = [(a - x0, b - y0, c - x0, d - y0) for a, b, c, d in _clipped(covered, tile)]
     grown = [
         (
             max(0, a - MARGIN_PX) + x0,
@@ -39,7 +40,13 @@ def _areas_in(pixels: PixelFile, tile: tuple[int, int, int, int], covered: list[
         )
         for a, b, c, d in residual_ink(pixels.crop_rgb(tile), inside)
     ]
-    return [[int(value) for value in area] for area in united(grown)]
+    return [[int(value) for value in area] for area in united([*grown, *_clipped(pictures, tile)])]
+
+
+def _clipped(boxes: list[list[int]], tile: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
+    x0, y0, x1, y1 = tile
+    inside = [(max(a, x0), max(b, y0), min(c, x1), min(d, y1)) for a, b, c, d in boxes]
+    return [(a, b, c, d) for a, b, c, d in inside if a < c and b < d]
 
 
 TASKS = {"uncovered_ink": uncovered_ink}

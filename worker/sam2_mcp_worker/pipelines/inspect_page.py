@@ -24,6 +24,8 @@ from sam2_mcp_worker.services import Services
 
 # Text boxes are grown by this before they mask ink: renderers smear glyph edges over about a pixel.
 COVER_PAD_PX = 3
+# A picture smaller than this is a bullet or a rule: two letters of readable print are wider.
+PICTURE_MIN_SIDE_PX = 16
 # What pdfium gives for a glyph that the font maps to no character.
 UNMAPPED = "\ufffd"
 # A page may take as long as its steps do; each of those has its own limit.
@@ -73,7 +75,9 @@ class PageInspector:
             job=request.job,
         )
         layer = await self._believed_layer(page, pixels, px_per_pt)
-        reading = await self._read_uncovered(pixels, [scaled(line["box_xyxy_pt"], px_per_pt) for line in layer])
+        covered_px = [scaled(line["box_xyxy_pt"], px_per_pt) for line in layer]
+        pictures_px = [rounded_out(scaled(image.box_xyxy_pt, px_per_pt)) for image in page.images]
+        reading = await self._read_uncovered(pixels, covered_px, [box for box in pictures_px if _may_hold_text(box)])
         lines = layer + [_ocr_line(line, px_per_pt) for line in reading.lines]
         result = self._result(page, layer, lines, reading, px_per_pt)
         result["overlay"] = await draw_page_overlay(
@@ -114,12 +118,13 @@ class PageInspector:
         return judge([[(lines[i].text, reading[i]) for i in group] for group in fonts], self._scripts)
 
     async def _read_uncovered(
-        self, pixels: PixelFile, covered_px: list[tuple[float, float, float, float]]
+        self, pixels: PixelFile, covered_px: list[tuple[float, float, float, float]], pictures_px: list[Box]
     ) -> PictureReading:
         """OCR of everything that the layer's boxes do not cover."""
         tiles = plan_tiles(pixels.width_px, pixels.height_px)
         if covered_px:
-            tiles = await self._areas_with_ink(pixels, tiles, [rounded_out(box, COVER_PAD_PX) for box in covered_px])
+            covered = [rounded_out(box, COVER_PAD_PX) for box in covered_px]
+            tiles = await self._areas_to_read(pixels, tiles, covered, pictures_px)
         if not tiles:
             return PictureReading((), (), ())
         request = self._request
@@ -141,13 +146,16 @@ class PageInspector:
             reading.unread,
         )
 
-    async def _areas_with_ink(self, pixels: PixelFile, tiles: list[Box], covered: list[Box]) -> list[Box]:
+    async def _areas_to_read(
+        self, pixels: PixelFile, tiles: list[Box], covered: list[Box], pictures: list[Box]
+    ) -> list[Box]:
         answer = await self._services.decoders.run(
             "uncovered_ink",
             {
                 "pixels": pixels.to_params(),
                 "tiles": [list(tile) for tile in tiles],
                 "covered": [list(box) for box in covered],
+                "pictures": [list(box) for box in pictures],
             },
             timeout_s=self._timeout_s,
             job=self._request.job,
@@ -179,6 +187,10 @@ class PageInspector:
             "unread_parts": len(reading.unread),
             "notes": self.notes,
         }
+
+
+def _may_hold_text(box_px: Box) -> bool:
+    return min(box_px[2] - box_px[0], box_px[3] - box_px[1]) >= PICTURE_MIN_SIDE_PX
 
 
 def _layer_line(line: PdfLine) -> dict[str, Any]:

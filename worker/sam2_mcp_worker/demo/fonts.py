@@ -5,6 +5,7 @@ Owns the font names and their places; knows nothing of pages. No font is shipped
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -23,8 +24,14 @@ FONT_FILES: dict[Face, str] = {
 }
 """All four are in Debian's fonts-nanum; the licence (OFL 1.1) allows embedding."""
 
-# Debian, Fedora and macOS users keep fonts below one of these.
-FONT_ROOTS = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), Path("~/.local/share/fonts"), Path("~/.fonts"))
+# `make` unpacks fonts into the virtual environment; systems and their users keep them below one of the others.
+FONT_ROOTS = (
+    Path(sys.prefix) / "share" / "fonts",
+    Path("/usr/share/fonts"),
+    Path("/usr/local/share/fonts"),
+    Path("~/.local/share/fonts"),
+    Path("~/.fonts"),
+)
 
 # Measured large, then scaled: hinting at small sizes rounds every advance to whole pixels.
 MEASURING_SIZE_PX = 120

@@ -251,12 +251,15 @@ class FakeUpstream:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
-        server.close()
-        # asyncio's own accepting tasks must end by themselves, or their sockets stay open; ours may hang on purpose.
+        # A connection that is being accepted while the server closes would leave its socket open: stop accepting first,
+        # let asyncio's own tasks end by themselves, and cancel ours, which may hang on purpose.
+        for listener in server.sockets:
+            self._loop.remove_reader(listener.fileno())
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in tasks.intersection(self._connections):
                 task.cancel()
             await asyncio.wait(tasks, timeout=0.05)
+        server.close()
         for writer in self._writers:
             writer.transport.abort()
         await asyncio.sleep(0.01)  # transports close in the loop's next rounds

@@ -42,12 +42,11 @@ class Config:
 
 def _url(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    blank = any(character <= " " for character in text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0 or blank:
         raise ValueError(f"must look like {DEFAULT_URL}")
     if parts.username is not None:
         raise ValueError("must hold no user or password: give a token by SAM2_MCP_TOKEN_FILE")
-    if parts.port == 0 or any(character <= " " for character in text):
-        raise ValueError("must hold a port from 1 to 65535 and no blanks")
     return text
 
 

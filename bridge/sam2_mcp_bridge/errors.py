@@ -32,7 +32,6 @@ _WORDS = {
     "have that address.",
     "answer_too_large": "the answer is larger than {limit} bytes; ask for less in one call: fewer pages or lines, no "
     "inline picture.",
-    "answer_unusable": "the answer is nested too deeply to be passed on; report it to the worker's author.",
     "handshake_refused": "the server at {where} refused the handshake: {detail}; check SAM2_MCP_URL and its version.",
     "session_lost": "the server at {where} does not keep its session ({detail}); see its log, then call again.",
     "internal": "the bridge failed inside ({detail}); call again, and report it if it fails again.",
@@ -86,5 +85,5 @@ class Failure(Exception):
 
 def code_of_status(status: int) -> str:
     """The failure that an HTTP error status stands for."""
-    other = "worker_error" if status >= 500 else "redirected" if status < 400 else "http_error"
-    return _CODE_OF_STATUS.get(status, other)
+    unlisted = "worker_error" if status >= 500 else "redirected" if status < 400 else "http_error"
+    return _CODE_OF_STATUS.get(status, unlisted)

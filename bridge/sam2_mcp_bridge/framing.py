@@ -129,6 +129,5 @@ def _message(value: Any) -> Message | None:
     if "id" not in value:
         return Notification(method, value.get("params"))
     if not id_is_valid:
-        reason = f"id must be a string or an integer of at most {MAX_ID_CHARACTERS} characters"
-        return Malformed(None, INVALID_REQUEST, reason)
+        return Malformed(None, INVALID_REQUEST, f"id must be a string or integer, up to {MAX_ID_CHARACTERS} characters")
     return Request(id_value, method, value.get("params"))

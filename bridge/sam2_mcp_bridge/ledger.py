@@ -140,10 +140,10 @@ class Ledger:
 
     def answered(self, call: int, answer: Answer, now_s: float) -> list[Action]:
         """What a call upstream brought. A late or unknown call changes nothing."""
-        head = self._entries[0] if self._entries else None
-        if head is not None and head.call == call and now_s < head.deadline_s:
-            head.call = None
-            self._record(head, answer)
+        for entry in self._entries:
+            if entry.call == call and now_s < entry.deadline_s:
+                entry.call = None
+                self._record(entry, answer)
         return self._expire(now_s) + self._advance()
 
     def clock_moved(self, now_s: float) -> list[Action]:
@@ -225,12 +225,10 @@ class Ledger:
         try:
             line = encode({"jsonrpc": "2.0", "id": entry.id, **outcome})
         except RecursionError:
-            self._record(entry, Failure("answer_unusable"))
-            return
+            return self._record(entry, Failure("internal", detail="the answer is nested too deeply"))
         if len(line) > self._max_line_bytes:
-            self._record(entry, Failure("answer_too_large", limit=self._max_line_bytes))
-        else:
-            entry.line = line
+            return self._record(entry, Failure("answer_too_large", limit=self._max_line_bytes))
+        entry.line = line
 
     def _advance(self) -> list[Action]:
         """Write what is answered at the head; then, if the new head is not yet upstream, send it."""

@@ -36,13 +36,9 @@ class EventParser:
         Raises:
             EventTooLarge: the event under way is above the limit; the stream is of no further use.
         """
-        if self._after_cr and chunk.startswith(b"\n"):
-            chunk = chunk[1:]
-            self._after_cr = False
-        if chunk:
-            self._after_cr = chunk.endswith(b"\r")
-        start = 0
-        for end in _LINE_END.finditer(chunk):
+        start = int(self._after_cr and chunk.startswith(b"\n"))  # the second half of a CRLF
+        self._after_cr = chunk.endswith(b"\r") if chunk else self._after_cr
+        for end in _LINE_END.finditer(chunk, start):
             self._append(chunk[start : end.start()])
             start = end.end()
             yield from self._end_line()

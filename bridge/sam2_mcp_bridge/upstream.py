@@ -103,7 +103,10 @@ class Exchange:
 
 
 class Outage:
-    """Whether a refused connection is worth another try: a restart is, a worker that is off is not."""
+    """Whether a refused connection is worth another try: a restart is, a worker that is off is not.
+
+    One for each stretch without a connection.
+    """
 
     def __init__(self) -> None:
         self._began_s = self._latest_s = -math.inf
@@ -113,9 +116,6 @@ class Outage:
             self._began_s = now_s
         self._latest_s = now_s
         return now_s - self._began_s < CONNECT_PATIENCE_S
-
-    def ended(self) -> None:
-        self._latest_s = -math.inf
 
 
 class Session(NamedTuple):
@@ -253,7 +253,7 @@ class Upstream:
         try:
             response = self._open(exchange, session, message)
             moved = response.next_request
-            if moved is not None and moved.method == "POST" and _origin(moved.url) == _origin(self._url):
+            if moved is not None and moved.method == "POST" and moved.url.join("/") == self._url.join("/"):
                 response.close()
                 self._url = moved.url
                 response = self._open(exchange, session, message)
@@ -282,12 +282,12 @@ class Upstream:
             )
             try:
                 response = self._client.send(request, stream=True)
-                self._outage.ended()
+                self._outage = Outage()
                 return response
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 pause = next(pauses)
-                certificate = "[SSL:" in str(error)  # will not be better next time
-                if certificate or not self._outage.failed(time.monotonic()) or pause >= exchange.remaining_s:
+                # A certificate will not be better next time.
+                if "[SSL:" in str(error) or not self._outage.failed(time.monotonic()) or pause >= exchange.remaining_s:
                     raise self._failure("unreachable", detail=str(error) or "timed out") from error
             exchange.pause(pause)
 
@@ -343,8 +343,8 @@ class Upstream:
         self._notify(Exchange(limit_s), session, {"jsonrpc": "2.0", "id": message["id"], **reply})
 
     def _failure(self, code: str, *, http_status: int | None = None, detail: str = "", **values: object) -> Failure:
-        detail = detail[:MAX_DETAIL_CHARACTERS]
-        return Failure(code, http_status=http_status, where=self._where, detail=detail, **values)
+        values |= {"where": self._where, "detail": detail[:MAX_DETAIL_CHARACTERS]}
+        return Failure(code, http_status=http_status, **values)
 
 
 def _headers(session: Session | None, exchange: Exchange) -> dict[str, str]:
@@ -353,10 +353,6 @@ def _headers(session: Session | None, exchange: Exchange) -> dict[str, str]:
         headers["MCP-Protocol-Version"] = session.version
         headers |= {"Mcp-Session-Id": session.id} if session.id is not None else {}
     return headers
-
-
-def _origin(url: httpx.URL) -> tuple[str, bytes]:
-    return url.scheme, url.netloc
 
 
 def _read(response: httpx.Response, limit_bytes: int) -> bytes:

@@ -92,6 +92,11 @@ def test_what_is_not_json_gets_one_parse_error_without_id(line: bytes | None) ->
     assert isinstance(message, Malformed) and (message.id, message.code) == (None, PARSE_ERROR)
 
 
+@given(st.binary() | json_values.map(lambda value: encode(value).encode()))
+def test_any_line_whatever_gives_messages_or_an_error_and_never_raises(line: bytes) -> None:
+    assert all(isinstance(message, Request | Notification | Malformed) for message in parse(line))
+
+
 @pytest.mark.parametrize("id_text", ["null", "1.0", "true", "{}", "[1]", '"' + "x" * (MAX_ID_CHARACTERS + 1) + '"'])
 def test_an_id_that_is_neither_string_nor_integer_is_refused(id_text: str) -> None:
     (message,) = parse(b'{"method":"ping","id":' + id_text.encode() + b"}")

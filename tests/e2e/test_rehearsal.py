@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.e2e.rehearsal.real_worker import real_stage
 from tests.e2e.rehearsal.stage import ECHO, Size, rehearse
 
 SIZE = Size(
@@ -39,6 +40,18 @@ async def test_no_call_gets_a_wrong_answer_or_a_late_one_whatever_happens_to_the
     assert report.shortcomings(LIMIT_S, right_share=0.5) == [], report.summary()
     assert len(report.outcomes) == SIZE.calls
     assert {each.kind for each in report.struck} == {"kill", "restart", "freeze"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_the_real_worker_survives_the_same_with_its_own_tools(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    # A worker that starts anew loads its models for 2-3 s, so the deadline is longer than with the echo.
+    size = replace(SIZE, calls=100, deadline_s=8.0, slow=1, hopeless=0, kills=1, freezes=1, longest_freeze_s=12.0)
+    report = await rehearse(size, 20261130, tmp_path, real_stage(files, tmp_path / "data", 20261130))
+    sys.stdout.write(report.summary())
+    assert report.shortcomings(12.0, right_share=0.5) == [], report.summary()
 
 
 async def test_the_rehearsal_finds_out_a_bridge_that_answers_in_the_wrong_order(tmp_path: Path) -> None:

@@ -140,10 +140,9 @@ class Ledger:
 
     def answered(self, call: int, answer: Answer, now_s: float) -> list[Action]:
         """What a call upstream brought. A late or unknown call changes nothing."""
-        for entry in self._entries:
-            if entry.call == call and now_s < entry.deadline_s:
-                entry.call = None
-                self._record(entry, answer)
+        if self._entries and (head := self._entries[0]).call == call and now_s < head.deadline_s:
+            head.call = None
+            self._record(head, answer)
         return self._expire(now_s) + self._advance()
 
     def clock_moved(self, now_s: float) -> list[Action]:
@@ -184,8 +183,10 @@ class Ledger:
 
     def _expire(self, now_s: float) -> list[Action]:
         actions: list[Action] = []
-        for entry in self._entries:
-            if entry.line is None and entry.deadline_s <= now_s:
+        for entry in self._entries:  # in order of their deadlines
+            if entry.deadline_s > now_s:
+                break
+            if entry.line is None:
                 code = "not_started" if entry.call is None else "deadline"
                 actions += _abort(entry)
                 self._record(entry, Failure(code, subject=entry.subject, limit_s=self._limit_s))

@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 TESSDATA := $(VENV)/share/tessdata
 FONTS := $(VENV)/share/fonts/nanum
 SOURCE ?=
-export PYTHONWARNDEFAULTENCODING := 1
+# Only for our own tests: what pip or a library leaves open is not the user's business.
+STRICT_PYTHON := PYTHONWARNDEFAULTENCODING=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick check bench docs clean
@@ -20,12 +21,12 @@ demo: $(VENV)/worker.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf 
 
 test: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## all tests, with the coverage that the project promises
 	@$(BIN)/python -m coverage erase
-	@$(BIN)/python -m coverage run -m pytest tests $(PYTEST_ARGS)
+	@$(STRICT_PYTHON) -m coverage run -m pytest tests $(PYTEST_ARGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python tests/coverage_gate.py
 
 test-quick: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
-	@$(BIN)/python -m pytest tests -m "not slow" $(PYTEST_ARGS)
+	@$(STRICT_PYTHON) -m pytest tests -m "not slow" $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp ## ruff, mypy --strict, import contracts
 	@$(BIN)/ruff check .
@@ -46,7 +47,7 @@ clean: ## remove what the targets made
 $(VENV)/pip.stamp:
 	@echo "==> Python environment in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
+	@sh deploy/setup/venv.sh $(PYTHON) $(VENV) || { echo "no virtual environment: apt-get install python3-venv, then make again"; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@touch $@
 

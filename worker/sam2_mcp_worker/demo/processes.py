@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.execution.task_server import die_with_parent
 
 # Past this a program has a fault that waiting does not mend; the worker is ready in 1-3 s.
 START_LIMIT_S = 60.0
@@ -40,6 +41,8 @@ def program(name: str, command: list[str], log: Path, environment: dict[str, str
             stderr=output,
             env=os.environ | environment,
             start_new_session=True,
+            # A closed terminal or a kill ends the demo without its clean-up; nothing may go on behind it.
+            preexec_fn=die_with_parent,
         )
     try:
         yield process

@@ -483,7 +483,7 @@ async def test_a_page_that_crashes_hangs_or_bloats_its_decoder_costs_that_page_a
     }
     for name, data in pages.items():
         (tmp_path / name).write_bytes(data)
-    async with ChildPool("decoder", DECODER_MODULE, size=2, config={}, memory_limit_bytes=512 * 2**20) as pool:
+    async with ChildPool("decoder", DECODER_MODULE, size=2, config={}, memory_limit_bytes=1024 * 2**20) as pool:
 
         async def read(name: str) -> str:
             try:

@@ -32,8 +32,9 @@ CLAIM = "이 보험계약은 예금자보호법에 따라 보호됩니다"
         (Seen(CLAIM), Verdict.CONFIRMED),
         (Seen("이 보혐계약은 예금자보호범에 따라 보호됩니다"), Verdict.CONFIRMED),  # look-alikes of bad print
         (Seen("전혀 다른 문구가 여기에 인쇄되어 있다"), Verdict.CONTRADICTED),
-        (Seen("", 0.0), Verdict.CONTRADICTED),  # nothing is printed there
-        (Seen("갹뷁 쉙훍", 0.3), Verdict.UNVERIFIED),  # the reader could not make it out
+        (Seen("", 1.0), Verdict.CONTRADICTED),  # bare paper
+        (Seen("N3MAucm 22 14", 0.2), Verdict.CONTRADICTED),  # whatever it is, it is not Hangul
+        (Seen("이 보혐쉙갹은 뷁훍", 0.3), Verdict.UNVERIFIED),  # the reader could not make it out
     ],
 )
 def test_one_font_is_judged_by_what_was_seen(seen: Seen, verdict: Verdict) -> None:
@@ -46,7 +47,12 @@ def test_one_lying_font_among_honest_ones_contradicts_the_layer() -> None:
 
 
 def test_a_font_is_believed_when_one_of_its_lines_agrees() -> None:
-    assert judge([[(CLAIM, Seen("")), (CLAIM, Seen(CLAIM))]], KOREAN).verdict is Verdict.CONFIRMED
+    assert judge([[(CLAIM, Seen("", 1.0)), (CLAIM, Seen(CLAIM))]], KOREAN).verdict is Verdict.CONFIRMED
+
+
+def test_latin_print_that_could_not_be_read_does_not_contradict() -> None:
+    unreadable = [("R cos v sin u", Seen("", 0.0)), ("Fall 1 of 2", Seen("고", 0.3))]
+    assert judge([unreadable], KOREAN).verdict is Verdict.UNVERIFIED
 
 
 def test_nothing_to_compare_is_unverified() -> None:

@@ -21,6 +21,7 @@ SIDE_MARGIN_HEIGHTS = 0.05  # so that a comma's tail ends inside the crop
 NEIGHBOUR_ZONE = 0.3  # of the height: ink that enters from above or below and ends here is another line's
 RULE_LENGTH_HEIGHTS = 3.0  # a horizontal stroke longer than this is a rule, not a dash
 RULE_WIDTH_HEIGHTS = 0.12
+RULE_SHARE = 0.8  # of the crop's width: print keeps its margins, the rules of a table cell run through
 FRAME_FILL = 0.25  # of its box: ink from edge to edge that fills less is the corner of a frame
 INK_LEVEL = 200  # of 255: below, a pixel of the normalised crop counts as ink
 LOWEST_CONTRAST = 24  # of 255: what differs less from the ground is not stretched to black
@@ -106,7 +107,7 @@ def _commonest_colour(part: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 def _without_foreign_ink(gray: Gray) -> Gray:
     """White where neighbouring lines reach into the crop, and where rules of a table or underlines run."""
-    height = gray.shape[0]
+    height, width = gray.shape
     _, labels, stats, _ = cv2.connectedComponentsWithStats((gray < INK_LEVEL).astype(np.uint8), connectivity=8)
     top, tall = stats[:, cv2.CC_STAT_TOP], stats[:, cv2.CC_STAT_HEIGHT]
     bottom, wide = top + tall, stats[:, cv2.CC_STAT_WIDTH]
@@ -114,7 +115,9 @@ def _without_foreign_ink(gray: Gray) -> Gray:
     foreign |= (bottom == height) & (top >= (1 - NEIGHBOUR_ZONE) * height)
     filled = stats[:, cv2.CC_STAT_AREA] / (wide * tall)
     foreign |= (tall == height) & ((wide <= RULE_WIDTH_HEIGHTS * height) | (filled < FRAME_FILL))
-    foreign |= (tall <= RULE_WIDTH_HEIGHTS * height) & (wide >= RULE_LENGTH_HEIGHTS * height)
+    lying = tall <= RULE_WIDTH_HEIGHTS * height
+    foreign |= lying & (wide >= RULE_LENGTH_HEIGHTS * height)
+    foreign |= (wide >= RULE_SHARE * width) & (lying | (filled < FRAME_FILL))
     foreign[0] = False  # the ground
     if not foreign.any():
         return gray

@@ -102,7 +102,10 @@ def read_tile(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_boxes(params: dict[str, Any]) -> dict[str, Any]:
-    """Read what stands in each of `boxes`; no detection, and an empty text where nothing is."""
+    """Read what stands in each of `boxes`; no detection.
+
+    An empty text with confidence 1 says that the box is bare paper, with 0 that its ink could not be read.
+    """
     pixels = PixelFile.from_params(params["pixels"])
     lines = []
     for x0, y0, x1, y1 in params["boxes"]:
@@ -117,6 +120,9 @@ def read_boxes(params: dict[str, Any]) -> dict[str, Any]:
             lines.append(_nothing((x0, y0, x1, y1)))
             continue
         inside = (x0 - area[0], y0 - area[1], x1 - area[0], y1 - area[1])
+        if _spread(pixels.crop_rgb((x0, y0, x1, y1)), 1).max(initial=0) < EMPTY_CONTRAST:
+            lines.append({**_nothing((x0, y0, x1, y1)), "confidence": 1.0})
+            continue
         line = _read(pixels.crop_rgb(area), _quad_of(inside, BOX_MARGIN), (area[0], area[1]))
         lines.append({**line, "box": [x0, y0, x1, y1]})
     return {"lines": lines}
@@ -166,7 +172,7 @@ def _read(rgb: NDArray[np.uint8], quad: Quad, origin: tuple[int, int]) -> Line:
     models = _loaded()
     crop = cut_line(rgb, quad)
     reading = models.reader.read(crop.gray)
-    text = second_look(models.signs, crop.gray, reading.symbols)
+    text, confidence = second_look(models.signs, crop.gray, reading)
     height, width = rgb.shape[:2]
     x0, y0 = np.clip(np.floor(quad.min(axis=0)), 0, (width, height)).astype(int)
     x1, y1 = np.clip(np.ceil(quad.max(axis=0)), 0, (width, height)).astype(int)
@@ -174,7 +180,7 @@ def _read(rgb: NDArray[np.uint8], quad: Quad, origin: tuple[int, int]) -> Line:
         "text": text,
         "box": _shifted((int(x0), int(y0), int(x1), int(y1)), origin),
         "height_px": round(font_size_px(crop, reading.symbols, text), 1) if text else 0.0,
-        "confidence": round(reading.confidence, 3),
+        "confidence": round(confidence, 3),
         "quad": [[round(float(x) + origin[0], 1), round(float(y) + origin[1], 1)] for x, y in quad],
     }
 

@@ -52,5 +52,8 @@ class TextReader(Protocol):
     async def read_boxes(
         self, pixels: PixelFile, boxes_xyxy_px: list[Box], *, job: str, timeout_s: float
     ) -> list[TextLine]:
-        """Read lines whose boxes are already known; result i belongs to box i (empty text when nothing is there)."""
+        """Read lines whose boxes are already known; result i belongs to box i.
+
+        An empty text with confidence 1 says that nothing is printed there, with 0 that it could not be read.
+        """
         ...

@@ -17,13 +17,15 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from sam2_mcp_worker.engines.line_crop import CROP_HEIGHT_PX, INK_LEVEL
-from sam2_mcp_worker.engines.line_reader import Symbol
+from sam2_mcp_worker.engines.line_reader import LineText, Symbol
 
 STEP_PX = 8  # columns of a 48 px crop for each step of the network
 SURE = 0.8  # mean probability of a run; right readings have 0.9 and more, readings of cut Hangul 0.4-0.6
 LONGEST_PX = 2000  # 140 ms at 70 us a column; a run without Hangul is never that long in Korean print
+HARDLY_HANGUL = 0.75  # confidence of a Korean reading below which the line may be in other letters: those have 0-0.65
 CERTAIN = 0.9  # probability of a single sign that overrules the first reading
 HANGUL = re.compile(r"[가-힣]")  # a lone letter such as ㅁ is how Tesseract takes a Latin one
+IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 LETTER = re.compile(r"[A-Za-z]")
 DIGIT = re.compile(r"[0-9]")
 LEADING_SIGNS, TRAILING_SIGNS = re.compile(r"[^0-9]*"), re.compile(r"[^0-9]*$")
@@ -73,7 +75,7 @@ class SignReader:
 
 
 def runs_without_hangul(symbols: Sequence[Symbol]) -> list[Run]:
-    """Runs worth a second look: two characters or more within one word, one of them a figure or a letter.
+    """Runs worth a second look: within one word, with a figure or a letter in it.
 
     Bare figures beside Hangul are not: `better_reading` would change nothing but signs.
     """
@@ -90,7 +92,10 @@ def runs_without_hangul(symbols: Sequence[Symbol]) -> list[Run]:
 
 def _worth_reading(symbols: Sequence[Symbol], run: Run) -> bool:
     text = _text(symbols, run)
-    return len(text) > 1 and any(c.isalnum() for c in text) and (not text.isdigit() or _stands_alone(symbols, run))
+    alone = _stands_alone(symbols, run)
+    if len(text) == 1:  # Tesseract takes ① for one of these
+        return alone and text in "@0123456789"
+    return any(c.isalnum() for c in text) and (alone or not text.isdigit())
 
 
 def _text(symbols: Sequence[Symbol], run: Run) -> str:
@@ -103,11 +108,16 @@ def _stands_alone(symbols: Sequence[Symbol], run: Run) -> bool:
     return starts and (run.last + 1 == len(symbols) or symbols[run.last + 1].starts_word)
 
 
-def second_look(reader: SignReader, gray: NDArray[np.uint8], symbols: Sequence[Symbol]) -> str:
-    """The text of the line, each run without Hangul in the better of its two readings."""
+def second_look(reader: SignReader, gray: NDArray[np.uint8], first: LineText) -> tuple[str, float]:
+    """The text of the line with its confidence: as a whole in other letters, or run by run in the better reading.
+
+    A line that the first reader doubts may be one of other letters in which it saw Hangul: "Aufgabe" as "쓰바8306".
+    """
+    symbols = first.symbols
     texts = [(" " if i and s.starts_word else "") + s.text for i, s in enumerate(symbols)]
-    if not any(HANGUL.search(s.text) for s in symbols) and gray.shape[1] <= LONGEST_PX:
-        latin = latin_line(reader.read(gray))
+    has_hangul = any(HANGUL.search(s.text) for s in symbols)
+    if (not has_hangul or first.confidence < HARDLY_HANGUL) and gray.shape[1] <= LONGEST_PX:
+        latin = latin_line(reader.read(gray), sure=CERTAIN if has_hangul else SURE)
         if latin is not None:
             return latin
     for run in runs_without_hangul(symbols):
@@ -119,15 +129,19 @@ def second_look(reader: SignReader, gray: NDArray[np.uint8], symbols: Sequence[S
         if better is not None:
             space = " " if texts[run.first].startswith(" ") else ""
             texts[run.first : run.last + 1] = [space + better] + [""] * (run.last - run.first)
-    return "".join(texts)
+    return "".join(texts), first.confidence
 
 
-def latin_line(second: Sequence[tuple[str, float]]) -> str | None:
-    """The second reading of a whole line without Hangul, if it is sure of letters: the first one knows none."""
+def latin_line(second: Sequence[tuple[str, float]], *, sure: float) -> tuple[str, float] | None:
+    """The second reading of a whole line and its mean probability, if it is sure of letters other than Hangul.
+
+    Torn Hangul comes out as ideographs: one of them, and the line is not one of other letters.
+    """
     text = "".join(character for character, _ in second).strip()
-    if not ALLOWED.fullmatch(text.replace(" ", "")) or len(LETTER.findall(text)) < 2:
+    if IDEOGRAPH.search(text) or sum(character.isalpha() for character in text) < 2:
         return None
-    return _addressed(text) if sum(p for _, p in second) / len(second) >= SURE else None
+    mean = sum(p for _, p in second) / len(second)
+    return (_addressed(text), mean) if mean >= sure else None
 
 
 def _addressed(text: str) -> str:
@@ -149,6 +163,8 @@ def better_reading(first: str, second: Sequence[tuple[str, float]], *, stands_al
     certain = min(p for _, p in second) >= CERTAIN
     if CIRCLED.fullmatch(text) and certain:
         return text
+    if len(first) == 1:
+        return None
     if DIGIT.findall(text) == DIGIT.findall(first):
         sure_of_signs = min((p for c, p in second if not DIGIT.match(c)), default=1.0) >= CERTAIN
         return _signs_mended(first, text, stands_alone=stands_alone) if sure_of_signs else None

@@ -44,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     def say(text: str) -> None:
         sys.stderr.write(f"[{time.monotonic() - started_s:5.1f} s] {text}\n")
 
+    if (out_dir / "data").exists():
+        say(f"what earlier runs read is kept in {arguments.out}/data and answered at once; delete it to read afresh")
     source, picture = _inputs(arguments.source, out_dir, say)
     result = walk(source, picture, arguments.station.resolve(), out_dir, say)
     accounted = sorted(page["page_number"] for page in result.pages)
@@ -52,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         sys.stdout.write(f"{table(result)}\n\n" if result.pages else "")
         sys.stdout.write(
-            f"longest call {max(result.calls_s)} s of 27; worker and children {result.idle_mb} MB idle, {result.peak_mb} MB "
-            f"at their peaks; {time.monotonic() - started_s:.1f} s in all\n"
-            + "".join(f"report: {path}\n" for path in result.files)
+            f"longest call {max(result.calls_s)} s of 27; worker and children {result.idle_mb} MB idle, "
+            f"{result.peak_mb} MB at their peaks; {time.monotonic() - started_s:.1f} s in all\n"
+            + "".join(f"written: {path}\n" for path in result.files)
         )
     return int(accounted != list(range(1, result.page_count + 1)))
 
@@ -65,7 +67,9 @@ def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | 
             raise WorkerError("source_missing", f"{source} is not a file", next_step="give the path of a PDF or image")
         return source, None
     try:
+        from sam2_mcp_worker.demo.fonts import find_fonts
         from sam2_mcp_worker.demo.leaflet import make_leaflet
+        from sam2_mcp_worker.demo.leaflet_pictures import banner_picture
     except ImportError as error:
         raise WorkerError(
             "demo_extra_missing", f"the leaflet needs {error.name}", next_step="pip install 'sam2-mcp[worker,demo]'"
@@ -74,4 +78,6 @@ def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | 
     truth = make_leaflet(leaflet)
     kinds = ", ".join(f"{page.page_number} {page.kind}" for page in truth.pages)
     say(f"leaflet made: {leaflet.name}, {leaflet.stat().st_size // 1024} KB, pages: {kinds}")
-    return leaflet, None
+    banner = out_dir / "banner.jpg"
+    banner.write_bytes(banner_picture(find_fonts()).jpeg())
+    return leaflet, banner

@@ -21,6 +21,8 @@ from sam2_mcp_worker.execution.task_server import die_with_parent
 START_LIMIT_S = 60.0
 POLL_S = 0.05
 STOP_LIMIT_S = 15.0
+# The demo's own loopback worker needs no token; one that is set for the real worker stays out of the demo.
+TOKEN_VARIABLES = {"SAM2_MCP_TOKEN", "SAM2_MCP_TOKEN_FILE"}
 
 
 def free_port() -> int:
@@ -33,13 +35,14 @@ def free_port() -> int:
 @contextlib.contextmanager
 def program(name: str, command: list[str], log: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A program for the length of the block, in a process group of its own; its output goes to `log`."""
+    inherited = {variable: value for variable, value in os.environ.items() if variable not in TOKEN_VARIABLES}
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=os.environ | environment,
+            env=inherited | environment,
             start_new_session=True,
             # A closed terminal or a kill ends the demo without its clean-up; nothing may go on behind it.
             preexec_fn=die_with_parent,

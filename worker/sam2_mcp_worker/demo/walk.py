@@ -20,7 +20,7 @@ from sam2_mcp_worker.demo.processes import free_port, memory_mb, program, python
 from sam2_mcp_worker.errors import WorkerError
 
 CALL_LIMIT_S = 30.0  # the station's own limit for one call
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".tif", ".tiff", ".bmp"}
+PDF_MARK, PDF_MARK_WITHIN_BYTES = b"%PDF-", 1024  # where readers look for it, inspect_pdf among them
 
 Say = Callable[[str], None]
 
@@ -103,8 +103,12 @@ def walk(source: Path, picture: Path | None, station: Path, out_dir: Path, say: 
         with program("station", run_station, out_dir / "station.log", path) as process:
             wait_until_ready("station", f"{station_url}/health", process, out_dir / "station.log")
             with httpx.Client(base_url=station_url, trust_env=False, timeout=10) as client:
-                session = _open_session(client, worker_url, result, say)
-                _use_tools(session, source, picture, worker_url, out_dir, result, say)
+                try:
+                    session = _open_session(client, worker_url, result, say)
+                    _use_tools(session, source, picture, worker_url, out_dir, result, say)
+                except httpx.HTTPError as error:
+                    logs = f"see worker.log and station.log in {out_dir}"
+                    raise WorkerError("demo_no_answer", f"no answer: {error}", next_step=logs) from error
         _, result.peak_mb = memory_mb(worker.pid)
     return result
 
@@ -137,14 +141,21 @@ def _use_tools(
 ) -> None:
     status = session.call("get_status", {})
     say(f"get_status: ready={status['ready']}, {status['engines'][0]['identity']}")
-    if source.suffix.lower() in IMAGE_SUFFIXES:
-        picture = source
-    else:
+    if _is_pdf(source):
         _inspect(session, _upload(worker_url, source), worker_url, out_dir, result, say)
+    else:
+        picture = source
     if picture is not None:
-        reading = _read(session, _upload(worker_url, picture), say)
-        result.lines_of_image = len(reading)
-        say(f"read_text: {picture.name}: {len(reading)} lines, the first: {reading[0]['text'] if reading else '-'}")
+        lines = _read(session, _upload(worker_url, picture), result, say)
+        result.lines_of_image = len(lines)
+        text = out_dir / "picture.txt"
+        text.write_text("".join(f"{line['text']}\n" for line in lines), encoding="utf-8")
+        result.files.append(str(text))
+
+
+def _is_pdf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return PDF_MARK in file.read(PDF_MARK_WITHIN_BYTES)
 
 
 def _inspect(
@@ -166,21 +177,27 @@ def _inspect(
     result.files.append(_fetch(worker_url, facts["report"], out_dir / "report.html"))
 
 
-def _read(session: StationSession, handle: str, say: Say) -> list[dict[str, Any]]:
+def _read(session: StationSession, handle: str, result: DemoResult, say: Say) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     arguments: dict[str, Any] = {"source": handle}
     while True:
         facts = session.call("read_text", arguments)
         lines += facts["lines"]
+        coverage = facts["coverage"]
+        say(
+            f"read_text: {facts['file']}: {coverage['done']} of {coverage['total']} tiles, {len(lines)} lines, "
+            f"{len(facts['undetected_ink_boxes_px'])} areas with unread ink, {result.calls_s[-1]} s"
+        )
         if not facts.get("cursor"):
             return lines
-        say(f"read_text: {facts['coverage']['done']} of {facts['coverage']['total']} tiles")
         arguments["cursor"] = facts["cursor"]
 
 
 def _upload(worker_url: str, path: Path) -> str:
     with path.open("rb") as file, httpx.Client(trust_env=False, timeout=60) as client:
-        answer = client.post(f"{worker_url}/files", params={"name": path.name}, content=file).raise_for_status()
+        answer = client.post(f"{worker_url}/files", params={"name": path.name}, content=file)
+    if answer.status_code != httpx.codes.CREATED:
+        raise WorkerError("upload_refused", f"the worker answered {answer.status_code}: {answer.text[:300]}")
     return str(answer.json()["handle"])
 
 
@@ -196,9 +213,10 @@ def table(result: DemoResult) -> str:
     rows = ["page  status  source      characters  smallest pt  unread ink  notes"]
     for page in result.pages:
         smallest = page.get("smallest_text_pt")
+        note = page.get("reason") or ("also OCR beside the layer" if page.get("ocr_text") else "")
         rows.append(
-            f"{page['page_number']:>4}  {page['status']:6}  {page.get('source') or '-':10}  {page.get('characters') or 0:>10}  "
-            f"{smallest if smallest is not None else '-':>11}  {page.get('undetected_ink') or 0:>10}  "
-            f"{page.get('reason') or ('also OCR beside the layer' if page.get('ocr_text') else '')}"
+            f"{page['page_number']:>4}  {page['status']:6}  {page.get('source') or '-':10}  "
+            f"{page.get('characters') or 0:>10}  {smallest if smallest is not None else '-':>11}  "
+            f"{page.get('undetected_ink') or 0:>10}  {note}"
         )
     return "\n".join(rows)

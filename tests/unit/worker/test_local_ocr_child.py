@@ -77,6 +77,13 @@ def test_figures_and_addresses_are_read_though_the_korean_model_knows_no_latin(t
     assert [line["text"] for line in answer["lines"]] == ["www.example.com/apply", "5,000만원, 연 2.35%"]
 
 
+def test_hangul_beside_an_address_is_never_passed_over(tmp_path: Path) -> None:
+    answer = read(tmp_path, sheet(("누리집 www.example.com/apply 또는 전화로 24시간 신청", 16)))
+    (line,) = answer["lines"]
+    assert line["text"].startswith("누리집 www.example.com/apply 또는")
+    assert line["text"].endswith("24시간 신청")
+
+
 @pytest.mark.parametrize("size_px", [12, 16, 24])
 def test_the_font_size_is_found_within_a_pixel(tmp_path: Path, size_px: int) -> None:
     answer = read(tmp_path, sheet(("해약환급금이 없을 수 있습니다", size_px), ("제2026-1179호", size_px)))

@@ -21,6 +21,8 @@ from sam2_mcp_worker.engines.line_reader import LineText, Symbol
 
 STEP_PX = 8  # columns of a 48 px crop for each step of the network
 SURE = 0.8  # mean probability of a run; right readings have 0.9 and more, readings of cut Hangul 0.4-0.6
+HALF_CHARACTER_PX = 28  # in a crop 48 px high: a W is 45 px wide, a Hangul 40 px
+UNREAD_PX = 12  # a Hangul between two letters leaves some 15 px that neither reaches
 LONGEST_PX = 2000  # 140 ms at 70 us a column; a run without Hangul is never that long in Korean print
 HARDLY_HANGUL = 0.75  # confidence of a Korean reading below which the line may be in other letters: those have 0-0.65
 CERTAIN = 0.9  # probability of a single sign that overrules the first reading
@@ -61,6 +63,10 @@ class SignReader:
 
     def read(self, gray: NDArray[np.uint8]) -> list[tuple[str, float]]:
         """The characters in a 48 px high crop, dark on white, each with its probability."""
+        return [(character, probability) for character, probability, _ in self.read_placed(gray)]
+
+    def read_placed(self, gray: NDArray[np.uint8]) -> list[tuple[str, float, int]]:
+        """As `read`, each character with the column where the network saw it, good to half a step or so."""
         plane = gray.astype(np.float32) / 127.5 - 1.0
         width = max(gray.shape[1], CROP_HEIGHT_PX)
         padded = np.ones((CROP_HEIGHT_PX, width), np.float32)
@@ -70,8 +76,10 @@ class SignReader:
         best = steps.argmax(axis=1)
         fresh = (best != 0) & (best != np.concatenate([[0], best[:-1]]))
         sure = steps.max(axis=1)
-        read = [(self._characters[best[k]].translate(HALF_WIDTH), float(sure[k])) for k in np.flatnonzero(fresh)]
-        return read
+        return [
+            (self._characters[best[k]].translate(HALF_WIDTH), float(sure[k]), int((k + 0.5) * STEP_PX))
+            for k in np.flatnonzero(fresh)
+        ]
 
 
 def runs_without_hangul(symbols: Sequence[Symbol]) -> list[Run]:
@@ -117,7 +125,7 @@ def second_look(reader: SignReader, gray: NDArray[np.uint8], first: LineText) ->
     texts = [(" " if i and s.starts_word else "") + s.text for i, s in enumerate(symbols)]
     has_hangul = any(HANGUL.search(s.text) for s in symbols)
     if (not has_hangul or first.confidence < HARDLY_HANGUL) and gray.shape[1] <= LONGEST_PX:
-        latin = latin_line(reader.read(gray), sure=CERTAIN if has_hangul else SURE)
+        latin = latin_line(gray, reader.read_placed(gray), sure=CERTAIN if has_hangul else SURE)
         if latin is not None:
             return latin
     for run in runs_without_hangul(symbols):
@@ -132,16 +140,30 @@ def second_look(reader: SignReader, gray: NDArray[np.uint8], first: LineText) ->
     return "".join(texts), first.confidence
 
 
-def latin_line(second: Sequence[tuple[str, float]], *, sure: float) -> tuple[str, float] | None:
+def latin_line(
+    gray: NDArray[np.uint8], second: Sequence[tuple[str, float, int]], *, sure: float
+) -> tuple[str, float] | None:
     """The second reading of a whole line and its mean probability, if it is sure of letters other than Hangul.
 
-    Torn Hangul comes out as ideographs: one of them, and the line is not one of other letters.
+    Hangul comes out as ideographs, or is passed over in silence. So one ideograph, or ink that no character stands
+    for, and the line is not one of other letters.
     """
-    text = "".join(character for character, _ in second).strip()
+    text = "".join(character for character, _, _ in second).strip()
+    if not second or _widest_unread_px(gray, [x for _, _, x in second]) > UNREAD_PX:
+        return None
     if IDEOGRAPH.search(text) or sum(character.isalpha() for character in text) < 2:
         return None
-    mean = sum(p for _, p in second) / len(second)
+    mean = sum(p for _, p, _ in second) / len(second)
     return (_addressed(text), mean) if mean >= sure else None
+
+
+def _widest_unread_px(gray: NDArray[np.uint8], at: Sequence[int]) -> int:
+    """Columns of the widest stretch of ink that lies further from any character than half of a wide one."""
+    unread = np.asarray((gray < INK_LEVEL).any(axis=0), np.bool_)
+    for x in at:
+        unread[max(0, x - HALF_CHARACTER_PX) : x + HALF_CHARACTER_PX] = False
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], unread.astype(np.int8), [0]])))
+    return int((edges[1::2] - edges[::2]).max(initial=0))
 
 
 def _addressed(text: str) -> str:

@@ -47,15 +47,18 @@ clean: ## remove what the targets made
 $(VENV)/pip.stamp:
 	@echo "==> Python environment in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
-	@sh deploy/setup/venv.sh $(PYTHON) $(VENV) || { echo "no virtual environment: apt-get install python3-venv, then make again"; exit 1; }
-	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@sh deploy/setup/venv.sh $(PYTHON) $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv || { $(offline); }
 	@touch $@
+
+offline := echo "packages could not be fetched: is this machine online? A mirror is named by PIP_INDEX_URL; then make again"; exit 1
 
 # uv where it works; pip where an index is configured that uv does not know.
 define install
 	@echo "==> $(1)"
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q -c constraints.txt $(2) $(3) \
-	  || { $(BIN)/python -m pip install -q -U pip && $(BIN)/python -m pip install -q -c constraints.txt $(2) $(3); }
+	  || { echo "    uv could not, now pip"; $(BIN)/python -m pip install -q -U pip && $(BIN)/python -m pip install -q -c constraints.txt $(2) $(3); } \
+  || { $(offline); }
 endef
 
 $(VENV)/worker.stamp: $(VENV)/pip.stamp pyproject.toml constraints.txt

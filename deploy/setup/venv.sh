@@ -11,7 +11,10 @@ echo "    no ensurepip here: pip comes from Debian's python3-pip-whl"
 "$python" -m venv --without-pip "$venv"
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
-sh "$(dirname "$0")/debian_files.sh" python3-pip-whl usr/share/python-wheels "$wheels"
+sh "$(dirname "$0")/debian_files.sh" python3-pip-whl usr/share/python-wheels "$wheels" || {
+    echo "no pip: see above, or install python3-venv (as root: apt-get install python3-venv), then make again" >&2
+    exit 1
+}
 set -- "$wheels"/pip-*.whl
 # The wheel is an importable archive: pip runs from it once, to install itself.
 PYTHONPATH=$1 "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-index "$1"

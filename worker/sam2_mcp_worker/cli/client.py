@@ -41,6 +41,7 @@ class WorkerClient:
                     yield chunk
 
         try:
+            path.open("rb").close()  # a file that cannot be read is not the worker's fault
             async with httpx.AsyncClient(trust_env=False, headers=self._headers, timeout=60) as client:
                 answer = await client.post(f"{self._base_url}/files", params={"name": path.name}, content=chunks())
         except OSError as error:
@@ -58,8 +59,19 @@ class WorkerClient:
         transport = streamable_http_client(
             f"{self._base_url}/mcp", http_client=http, max_sse_event_size=MAX_EVENT_BYTES
         )
+        await self._check_reachable()
         async with http, Client(transport, mode="legacy") as client:
             yield client
+
+    async def _check_reachable(self) -> None:
+        """Say in one line what the MCP client would say in a group of exceptions."""
+        try:
+            async with httpx.AsyncClient(trust_env=False, headers=self._headers, timeout=10) as client:
+                answer = await client.get(f"{self._base_url}/version")
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        if answer.status_code != httpx.codes.OK:
+            raise WorkerError("worker_refused", f"the worker answered {answer.status_code}: {answer.text[:300]}")
 
     def _unreachable(self, error: Exception) -> WorkerError:
         return WorkerError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+from types import FrameType
 from typing import Any
 
 from sam2_mcp_worker.cli.logs import set_up_logging
@@ -28,9 +30,16 @@ def run(arguments: argparse.Namespace) -> int:
     _detach_stdin()
     from sam2_mcp_worker.cli.server import build_server  # after the checks: their errors come at once
 
+    # uvicorn stops in order on these and then raises them again: that is not a failure, so it ends with 0.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
     server = build_server(settings)
     server.run()
     return 0 if server.started else 3
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(0)
 
 
 def _detach_stdin() -> None:

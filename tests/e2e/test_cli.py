@@ -1,0 +1,141 @@
+"""The worker's commands, run as programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from sam2_mcp_worker.demo.processes import free_port, wait_until_ready
+from tests.conftest import RunningWorker
+from tests.fakes.documents import document, good_page
+
+WORKER = [sys.executable, "-m", "sam2_mcp_worker"]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*WORKER, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=100,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"} | environment,
+    )
+
+
+@pytest.fixture
+def leaflet(tmp_path: Path) -> Path:
+    path = tmp_path / "two.pdf"
+    path.write_bytes(document([good_page("page one"), good_page("page two")]))
+    return path
+
+
+def test_call_uploads_the_file_and_prints_the_result(leaflet: Path, tmp_path: Path) -> None:
+    done = run(
+        "call",
+        "inspect_pdf",
+        '{"source": "{file0}"}',
+        "--file",
+        str(leaflet),
+        "--json",
+        "--all",
+        SAM2_MCP_DATA_DIR=str(tmp_path / "d"),
+    )
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert result["coverage"]["done"] == 2
+    assert "of 2 pages" in done.stderr
+
+
+def test_call_uses_a_worker_that_runs_already(worker: RunningWorker) -> None:
+    done = run("call", "get_status", "--json", "--url", f"{worker.base_url}/mcp", SAM2_MCP_TOKEN=worker.token)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ready"] is True
+
+
+def test_a_tools_error_is_on_stderr_and_in_the_exit_code(worker: RunningWorker) -> None:
+    done = run("call", "read_text", '{"source": "nowhere.png"}', "--url", worker.base_url, SAM2_MCP_TOKEN=worker.token)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "[source_not" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["call", "get_status", "not json"], "arguments_not_json"),
+        (["call", "get_status", "[1]"], "arguments_not_json"),
+        (["call", "get_status", "--url", "http://127.0.0.1:9"], "worker_unreachable"),
+        (["call", "inspect_pdf", "{}", "--file", "/none.pdf", "--url", "http://127.0.0.1:9"], "file_unreadable"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_clear_line(arguments: list[str], text: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 3
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "text"),
+    [
+        ({"SAM2_MCP_HOST": "0.0.0.0"}, "token_required"),
+        ({"SAM2_MCP_TESSDATA_DIR": "/nowhere"}, "language_data_missing"),
+        ({"SAM2_MCP_TOKEN_FILE": "/nowhere"}, "token_file_unreadable"),
+        ({"SAM2_MCP_PORT": "many"}, "SAM2_MCP_PORT"),
+        ({"SAM2_MCP_CALL_BUDGET_S": "-1"}, "SAM2_MCP_CALL_BUDGET_S"),
+    ],
+)
+def test_serve_refuses_a_bad_setting_before_it_listens(environment: dict[str, str], text: str) -> None:
+    done = run("serve", **environment)
+    assert done.returncode == 3
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_ends_serve_with_3(worker: RunningWorker, tmp_path: Path) -> None:
+    done = run("serve", "--port", worker.base_url.rsplit(":", 1)[1], SAM2_MCP_DATA_DIR=str(tmp_path))
+    assert done.returncode == 3
+
+
+def test_doctor_finds_what_is_there_and_what_is_missing(tmp_path: Path) -> None:
+    good = run("doctor", "--json", SAM2_MCP_DATA_DIR=str(tmp_path), SAM2_MCP_PORT=str(free_port()))
+    assert {finding["state"] for finding in json.loads(good.stdout)} == {"ok"}, good.stdout
+    assert good.returncode == 0
+    bad = run("doctor", "--json", SAM2_MCP_DATA_DIR=str(tmp_path), SAM2_MCP_OCR_LANGUAGES="xyz")
+    states = {finding["check"]: finding["state"] for finding in json.loads(bad.stdout)}
+    assert states["language data"] == states["processes"] == "failed"
+    assert bad.returncode == 1
+
+
+def test_serve_stops_on_sigterm_and_leaves_no_child(tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "log"
+    with log.open("wb") as output:
+        environment = os.environ | {"SAM2_MCP_DATA_DIR": str(tmp_path / "d")}
+        process = subprocess.Popen(
+            [*WORKER, "serve", "--port", str(port)], stdout=output, stderr=output, env=environment
+        )
+    wait_until_ready("worker", f"http://127.0.0.1:{port}/readyz", process, log)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
+    assert len(children) >= 3
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False)
+
+
+def test_without_the_workers_packages_one_line_says_what_to_install() -> None:
+    blocked = "import sys; sys.modules['pydantic_settings'] = None; from sam2_mcp_worker.__main__ import main; sys.exit(main([]))"
+    done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, encoding="utf-8", timeout=60)
+    assert done.returncode == 3
+    assert "pip install 'sam2-mcp[worker]'" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

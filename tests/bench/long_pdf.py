@@ -21,14 +21,14 @@ from typing import Any
 
 from fpdf import FPDF
 from PIL import Image
+from tests.conftest import RunningWorker, serving
+from tests.e2e.tools import Agent
 
 from sam2_mcp_worker.demo import leaflet_pictures as pictures
 from sam2_mcp_worker.demo.fonts import find_fonts
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.settings import Settings
-from tests.conftest import RunningWorker, serving
-from tests.e2e.tools import Agent
 
 A4_MM = (210.0, 297.0)
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 import pytest
-
-from sam2_mcp_worker.demo.processes import free_port, wait_until_ready
 from tests.conftest import RunningWorker
 from tests.fakes.documents import document, good_page
+
+from sam2_mcp_worker.demo.processes import free_port, wait_until_ready
 
 WORKER = [sys.executable, "-m", "sam2_mcp_worker"]
 
@@ -134,8 +134,11 @@ def test_serve_stops_on_sigterm_and_leaves_no_child(tmp_path: Path) -> None:
 
 
 def test_without_the_workers_packages_one_line_says_what_to_install() -> None:
-    blocked = "import sys; sys.modules['pydantic_settings'] = None; from sam2_mcp_worker.__main__ import main; sys.exit(main([]))"
-    done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, encoding="utf-8", timeout=60)
+    program = (
+        "import sys; sys.modules['pydantic_settings'] = None\n"
+        "from sam2_mcp_worker.__main__ import main; sys.exit(main([]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8", timeout=60)
     assert done.returncode == 3
     assert "pip install 'sam2-mcp[worker]'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

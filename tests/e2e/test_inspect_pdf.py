@@ -14,13 +14,13 @@ import httpx
 import pytest
 from fpdf import FPDF
 from PIL import Image
-
-from sam2_mcp_worker.demo.leaflet import LeafletTruth, make_leaflet
-from sam2_mcp_worker.settings import Settings
 from tests.conftest import RunningWorker, serving
 from tests.e2e.tools import Agent, ToolFailure
 from tests.fakes.documents import bloating_page, crashing_page, document, good_page, hanging_page
 from tests.fakes.raw_pdf import one_page, show, stream
+
+from sam2_mcp_worker.demo.leaflet import LeafletTruth, make_leaflet
+from sam2_mcp_worker.settings import Settings
 
 SMALL_RESULT_CHARS = 4000
 
@@ -95,7 +95,7 @@ async def test_boxes_are_points_from_the_top_left(worker: RunningWorker, tmp_pat
     agent = Agent(worker)
     result = await agent.call("inspect_pdf", source=await agent.upload(path), detail="detailed")
     (line,) = result["pages"][0]["lines"]
-    x0, y0, x1, y1 = line["box_xyxy_pt"]
+    x0, y0, _, y1 = line["box_xyxy_pt"]
     # The page is 300 pt high and the baseline at 200 pt from below, so the text stands above y = 100 from the top.
     assert x0 == pytest.approx(100, abs=2)
     assert 75 <= y0 < y1 <= 106
@@ -311,6 +311,6 @@ async def test_what_was_read_once_is_served_after_a_restart_without_reading_agai
         agent = Agent(worker)
         results.append(await agent.call("inspect_pdf", source=await agent.upload(path)))
         tasks = sum(child.tasks for child in worker.services.ocr_pool.stats().children)
-        await asyncio.to_thread(lambda: next(with_worker, None))
+        await asyncio.to_thread(next, with_worker, None)
     assert tasks == 0
     assert results[0]["pages"] == results[1]["pages"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
+from tests.conftest import RunningWorker, serving
+from tests.e2e.tools import Agent, ToolFailure
 
 from sam2_mcp_worker.demo.fonts import find_fonts
 from sam2_mcp_worker.settings import Settings
-from tests.conftest import RunningWorker, serving
-from tests.e2e.tools import Agent, ToolFailure
 
 ROW_PX = 80
 

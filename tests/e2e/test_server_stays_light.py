@@ -25,7 +25,8 @@ async def main(folder):
         client = WorkerClient(url, None)
         pdf, png = await client.upload(folder / "a.pdf"), await client.upload(folder / "a.png")
         async with client.session() as session:
-            for tool, arguments in [("get_status", {}), ("inspect_pdf", {"source": pdf}), ("read_text", {"source": png})]:
+            calls = [("get_status", {}), ("inspect_pdf", {"source": pdf}), ("read_text", {"source": png})]
+            for tool, arguments in calls:
                 result = await session.call_tool(tool, arguments)
                 assert not result.is_error, first_text(result)
     sys.stderr.write(json.dumps({"start": at_start, "end": heavy()}) + "\\n")
@@ -36,7 +37,6 @@ asyncio.run(main(Path(sys.argv[1])))
 
 def test_no_tool_loads_a_heavy_module_into_the_server_and_stdout_is_silent(tmp_path: Path) -> None:
     from PIL import Image
-
     from tests.fakes.documents import document, good_page
 
     (tmp_path / "a.pdf").write_bytes(document([good_page("light")]))

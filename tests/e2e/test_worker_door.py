@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-
 from tests.conftest import RunningWorker
 
 INITIALIZE = {
@@ -91,8 +90,8 @@ async def test_an_upload_that_breaks_off_leaves_the_worker_well(
 ) -> None:
     host, port = worker.base_url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as raw:
-        head = f"POST /files HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {worker.token}\r\nContent-Length: 1000\r\n\r\n"
-        raw.sendall(head.encode("ascii") + b"part")
+        lines = ["POST /files HTTP/1.1", f"Host: {host}:{port}", f"Authorization: Bearer {worker.token}"]
+        raw.sendall("\r\n".join([*lines, "Content-Length: 1000", "", "part"]).encode("ascii"))
     assert (await client.get("/readyz")).status_code == 200
 
 

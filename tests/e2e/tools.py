@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_worker.cli.client import WorkerClient, first_text
 from tests.conftest import RunningWorker
+
+from sam2_mcp_worker.cli.client import WorkerClient, first_text
 
 
 class ToolFailure(Exception):

@@ -78,11 +78,8 @@ class Services:
 
     def trouble(self) -> list[str]:
         """Why the worker is not ready yet; empty when it is."""
-        reasons = []
-        for stats in (self.decoders.stats(), self.ocr_pool.stats()):
-            if stats.ready == 0:
-                reasons.append(stats.start_error or f"the {stats.name} processes are loading")
-        return reasons
+        idle_pools = [stats for pool in (self.decoders, self.ocr_pool) if (stats := pool.stats()).ready == 0]
+        return [stats.start_error or f"the {stats.name} processes are loading" for stats in idle_pools]
 
     def work_directory(self, label: str) -> AbstractContextManager[Path]:
         """A fresh work directory for one piece of work."""

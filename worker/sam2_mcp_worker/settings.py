@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     background_limit_s: float = Field(
         600.0, ge=0, le=86400, description="How long unfinished work goes on after the last call for it."
     )
-    # The hard kill for one native step. The slowest honest step measured is 2.5 s; a busy machine takes 4 times as long.
+    # The hard kill for one native step. The slowest honest step takes 2.5 s, on a busy machine 4 times as long.
     step_timeout_s: float = Field(
         20.0, gt=0, le=600, description="A single page render or tile reading is killed after this."
     )

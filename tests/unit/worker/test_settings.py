@@ -60,7 +60,7 @@ def test_the_token_is_not_in_the_repr() -> None:
 def test_language_data_is_found_where_the_setting_says(tmp_path: Path) -> None:
     (tmp_path / "kor.traineddata").write_bytes(b"x")
     assert Settings(tessdata_dir=tmp_path).find_tessdata() == tmp_path
-    with pytest.raises(WorkerError, match="jpn.traineddata") as caught:
+    with pytest.raises(WorkerError, match=r"jpn\.traineddata") as caught:
         Settings(tessdata_dir=tmp_path, ocr_languages=("kor", "jpn")).find_tessdata()
     assert "SAM2_MCP_TESSDATA_DIR" in caught.value.public_text
 

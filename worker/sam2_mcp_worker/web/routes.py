@@ -87,7 +87,7 @@ def _check_upload_headers(request: Request, services: Services) -> None:
         raise HTTPException(413, {"code": error.code, "message": error.public_text})
 
 
-class _as_http_errors:  # noqa: N801 - reads as a statement: `with _as_http_errors():`
+class _as_http_errors:
     """Turns a WorkerError into an HTTP answer with the same text."""
 
     def __enter__(self) -> None:

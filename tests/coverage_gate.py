@@ -17,6 +17,8 @@ COMPLETE = (
     "worker/sam2_mcp_worker/deadline.py",
     "worker/sam2_mcp_worker/fanout.py",
     "worker/sam2_mcp_worker/media/tiling.py",
+    "worker/sam2_mcp_worker/media/seams.py",
+    "worker/sam2_mcp_worker/media/reading_order.py",
     "worker/sam2_mcp_worker/pipelines/delivery.py",
     "worker/sam2_mcp_worker/cursors.py",
     "worker/sam2_mcp_worker/web/guard.py",

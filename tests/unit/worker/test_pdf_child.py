@@ -14,6 +14,7 @@ from fpdf.enums import AccessPermission, EncryptionMethod
 from PIL import Image
 from tests.fakes.raw_pdf import grey_image, one_page, pdf_bytes, show, stream
 
+from sam2_mcp_worker.demo.fonts import find_fonts
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
@@ -21,7 +22,7 @@ from sam2_mcp_worker.media.pdf import PdfFile, PdfPage, suggested_px_per_pt
 from sam2_mcp_worker.media.pixels import PixelFile
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared/corpus/pdf"
-NANUM = Path("/usr/share/fonts/truetype/nanum/NanumGothic.ttf")
+NANUM = find_fonts()["body"]
 A4_PX = (1240, 1754)
 
 

@@ -50,14 +50,6 @@ def residual_ink(
     return _without_contained(found)
 
 
-def has_uncovered_ink(rgb: NDArray[np.uint8], covered_boxes: Sequence[Box] = ()) -> bool:
-    """Whether `residual_ink` would find anything, seen at half the resolution: print below 10 px may escape it."""
-    height, width = rgb.shape[:2]
-    half = cv2.resize(rgb, (max(1, width // 2), max(1, height // 2)), interpolation=cv2.INTER_AREA)
-    boxes = [(x0 // 2, y0 // 2, -(-x1 // 2), -(-y1 // 2)) for x0, y0, x1, y1 in covered_boxes]
-    return bool(residual_ink(np.asarray(half, np.uint8), boxes))
-
-
 def _glyphs(strokes: NDArray[np.uint8], cover: NDArray[np.uint8]) -> NDArray[np.int64]:
     """(n, 4) x, y, width, height of what looks like glyphs or their parts, and is not covered."""
     _, _, stats, _ = cv2.connectedComponentsWithStats(strokes, connectivity=8)

@@ -87,8 +87,7 @@ def merge(tiles: list[Box], coverage: Coverage[int, TileReading]) -> PictureRead
     """
     if coverage.failed and not coverage.done:
         raise next(iter(coverage.failed.values()))
-    done = sorted(coverage.done)
-    merged = merge_readings([tiles[i] for i in done], [coverage.done[i] for i in done])
+    merged = merge_readings(tiles, [coverage.done.get(i) for i in range(len(tiles))])
     unread = tuple((tiles[i], error.reason) for i, error in sorted(coverage.failed.items()))
     return PictureReading(merged.lines, merged.undetected_ink, unread)
 

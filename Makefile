@@ -6,8 +6,6 @@ BIN := $(VENV)/bin
 TESSDATA := $(VENV)/share/tessdata
 FONTS := $(VENV)/share/fonts/nanum
 SOURCE ?=
-# Only for our own tests: what pip or a library leaves open is not the user's business.
-STRICT_PYTHON := PYTHONWARNDEFAULTENCODING=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick check bench docs clean
@@ -21,12 +19,12 @@ demo: $(VENV)/worker.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf 
 
 test: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## all tests, with the coverage that the project promises
 	@$(BIN)/python -m coverage erase
-	@$(STRICT_PYTHON) -m coverage run -m pytest tests $(PYTEST_ARGS)
+	@$(BIN)/python -m coverage run -m pytest tests $(PYTEST_ARGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python tests/coverage_gate.py
 
 test-quick: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
-	@$(STRICT_PYTHON) -m pytest tests -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests -m "not slow" $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp ## ruff, mypy --strict, import contracts
 	@$(BIN)/ruff check .

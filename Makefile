@@ -8,12 +8,14 @@ FONTS := $(VENV)/share/fonts/nanum
 SOURCE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick check bench docs clean
+.PHONY: help setup demo test test-quick check bench docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-demo: $(VENV)/worker.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## read a nine-page leaflet (or SOURCE=file) through station, bridge and worker
+setup: $(VENV)/worker.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## bridge, worker, language data and fonts in .venv
+
+demo: setup ## read a nine-page leaflet (or SOURCE=file) through station, bridge and worker
 	@echo "==> demo"
 	@$(BIN)/sam2-mcp-worker demo $(if $(SOURCE),--source "$(SOURCE)")
 

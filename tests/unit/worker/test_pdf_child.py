@@ -196,8 +196,6 @@ async def test_text_beyond_the_basic_plane_is_whole(desk: Desk) -> None:
 
 
 async def test_korean_text_comes_back_letter_by_letter(desk: Desk) -> None:
-    if not NANUM.exists():
-        pytest.skip(f"{NANUM} is missing: install fonts-nanum")
     lines = [
         "이 보험계약은 예금자보호법에 따라 보호됩니다.",
         "기존에 체결했던 계약을 해지하고 다른 계약을 체결하는 경우 보험료가 인상될 수 있습니다.",

@@ -1,4 +1,4 @@
-# Everything is set up by the targets themselves, inside .venv: no root, nothing left elsewhere.
+# Everything is set up by the targets themselves, inside .venv, without root. Only uv keeps its cache of wheels in the home folder.
 SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv

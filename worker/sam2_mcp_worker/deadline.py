@@ -1,6 +1,6 @@
 """How long a call may still take, carried in a context variable so that every step below it can ask.
 
-A Deadline is a point on the monotonic clock. It never grows: a child is at most as long as its parent.
+A Deadline is a point on the monotonic clock; nothing makes it later.
 """
 
 from __future__ import annotations
@@ -46,10 +46,6 @@ class Deadline:
         if self.expired:
             raise WorkerError("deadline", f"no time was left for {what}", next_step="call again with the cursor")
 
-    def child(self, seconds: float) -> Deadline:
-        """The earlier of this deadline and `seconds` from now."""
-        return Deadline(min(self.at_s, self.clock() + seconds), self.clock)
-
 
 _current: ContextVar[Deadline | None] = ContextVar("sam2_mcp_deadline", default=None)
 
@@ -64,6 +60,12 @@ def current_deadline() -> Deadline:
     if deadline is None:
         raise LookupError("no deadline is set: enter `deadline_scope` first")
     return deadline
+
+
+def deadline_passed() -> bool:
+    """Whether a call is running and its time is over."""
+    deadline = _current.get()
+    return deadline is not None and deadline.expired
 
 
 @contextmanager

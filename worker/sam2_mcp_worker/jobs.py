@@ -12,9 +12,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.deadline import Deadline, deadline_passed
 from sam2_mcp_worker.fanout import Coverage
 
+# A job lives as long as somebody asks for it; this bounds one that is asked for all day.
+JOB_LIMIT_S = 24 * 3600.0
 # A finished job is kept this long, so that the next page of a long answer needs no second look at failed items.
 KEEP_FINISHED_S = 120.0
 
@@ -147,4 +149,6 @@ class JobVisit:
         return self._job
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._jobs.leave(self._job, cancelled=kind is not None and issubclass(kind, asyncio.CancelledError))
+        dropped = kind is not None and issubclass(kind, asyncio.CancelledError)
+        # A call that ran out of its time is cancelled too, and its agent will come back for the rest.
+        self._jobs.leave(self._job, cancelled=dropped and not deadline_passed())

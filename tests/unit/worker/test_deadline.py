@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sam2_mcp_worker.deadline import Deadline, call_budget_s, current_deadline, deadline_scope
+from sam2_mcp_worker.deadline import Deadline, call_budget_s, current_deadline, deadline_passed, deadline_scope
 from sam2_mcp_worker.errors import WorkerError
 
 
@@ -40,10 +40,12 @@ def test_check_passes_in_time_and_names_the_work_after_it() -> None:
     assert caught.value.code == "deadline"
 
 
-@given(st.floats(-100, 100), st.floats(-100, 100))
-def test_a_child_never_outlives_its_parent(parent_s: float, child_s: float) -> None:
-    parent = Deadline.after(parent_s, HandClock())
-    assert parent.child(child_s).at_s == min(parent.at_s, 100 + child_s)
+def test_whether_the_running_call_is_over_can_be_asked_anywhere() -> None:
+    assert not deadline_passed()
+    with deadline_scope(Deadline.after(5)):
+        assert not deadline_passed()
+    with deadline_scope(Deadline.after(-1)):
+        assert deadline_passed()
 
 
 def test_the_current_deadline_is_the_innermost_and_ends_with_its_block() -> None:

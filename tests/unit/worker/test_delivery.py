@@ -1,5 +1,6 @@
 """Delivery: over the calls of one request every page and every line comes exactly once."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,15 @@ from hypothesis import strategies as st
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage
-from sam2_mcp_worker.pipelines.delivery import Delivered, fills_a_result, from_cursor, next_cursor, pack, reported
+from sam2_mcp_worker.pipelines.delivery import (
+    Delivered,
+    budget_for_pages,
+    fills_a_result,
+    from_cursor,
+    next_cursor,
+    pack,
+    reported,
+)
 
 KEY = "ab" * 32
 
@@ -71,18 +80,30 @@ def test_a_result_stays_within_its_budget_unless_one_line_alone_exceeds_it(
         coverage.mark_done(number, page(*("x" * size for size in sizes)))
     pages = pack(coverage, Delivered(), budget, detailed)
     chars = [
-        300
+        350
+        + len("[]")
         + sum(
-            len(line["text"]) + (110 if detailed else 1)
+            len(json.dumps(line if detailed else line["text"]))
             for line in part.result["lines"][part.first_line : part.last_line]
         )
         for part in pages
         if part.result is not None
     ]
     only_one_line = len(pages) == 1 and pages[0].last_line <= 1
-    assert sum(chars) <= budget + 300 or only_one_line
+    assert sum(chars) <= budget + 352 or only_one_line
     if len(pages) < len(documents) or pages[-1].continues:
         assert fills_a_result(coverage, Delivered(), sum(chars), detailed)
+
+
+def test_what_json_makes_longer_counts_as_long_as_it_gets() -> None:
+    coverage: Coverage[int, Any] = Coverage((1, 2))
+    coverage.mark_done(1, page('"\\' * 400))
+    coverage.mark_done(2, page("x"))
+    assert [part.page_number for part in pack(coverage, Delivered(), 1900, False)] == [1]
+
+
+def test_the_lists_of_unreached_pages_take_their_room_from_the_pages() -> None:
+    assert budget_for_pages(Coverage(tuple(range(1, 2001))), 40_000) < 32_000
 
 
 def test_a_page_that_failed_before_a_restart_is_reported_failed_until_it_is_read() -> None:

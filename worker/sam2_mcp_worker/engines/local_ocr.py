@@ -18,7 +18,7 @@ from sam2_mcp_worker.media.pixels import PixelFile
 
 CHILD_MODULE = "sam2_mcp_worker.engines.local_ocr_child"
 # Raise it whenever the same picture may be read otherwise: it is part of every cache key.
-READER_VERSION = 2
+READER_VERSION = 3
 NETWORKS = ("PP-OCRv6_det_small.onnx", "PP-OCRv6_rec_small.onnx")
 HASH_DIGITS = 8
 

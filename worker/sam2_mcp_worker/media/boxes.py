@@ -17,14 +17,6 @@ def overlap(a: AnyBox, b: AnyBox) -> float:
     return area((max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])))
 
 
-def covered_share(box: AnyBox, others: Iterable[AnyBox]) -> float:
-    """The greatest share (0-1) of `box` that lies inside one of `others`."""
-    whole = area(box)
-    if whole <= 0:
-        return 1.0
-    return max((overlap(box, other) / whole for other in others), default=0.0)
-
-
 def same_line(found: AnyBox, known: AnyBox) -> bool:
     """Whether a line that a reader found is the known one, seen again.
 

@@ -64,7 +64,18 @@ def image_decode(params: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-TASKS = {"image_decode": image_decode}
+def image_size(params: dict[str, Any]) -> dict[str, Any]:
+    """`{path, max_pixels}` -> `{width_px, height_px, frames}` as `image_decode` will give them, from the header alone.
+
+    Raises:
+        WorkerError: unsupported_image, image_damaged, image_too_large.
+    """
+    with _open(Path(params["path"]), params["max_pixels"]) as image:
+        width_px, height_px = _Turn(_orientation(image)).output_size(image.size)
+        return {"width_px": width_px, "height_px": height_px, "frames": _frames(image)}
+
+
+TASKS = {"image_decode": image_decode, "image_size": image_size}
 
 
 def prepare() -> None:

@@ -7,6 +7,7 @@ was delivered as failed and could be read later (after a restart) is delivered o
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +15,11 @@ from sam2_mcp_worker.cursors import decode_cursor, encode_cursor, number_ranges,
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage
 
-# JSON around one page's text: keys, numbers, quotes.
-PAGE_OVERHEAD_CHARS = 300
-# JSON around one line in the detailed form: box, size, source, confidence.
-LINE_OVERHEAD_CHARS = 110
+# JSON around one page's text: keys, numbers, the overlay's address.
+PAGE_OVERHEAD_CHARS = 350
+# A page that nobody can read may hold hundreds of areas of ink; their number is always told, their boxes up to this.
+MAX_INK_BOXES = 50
+INK_BOX_CHARS = 32
 
 
 @dataclass(slots=True)
@@ -46,7 +48,22 @@ class Delivered:
 
 
 def _line_chars(line: dict[str, Any], detailed: bool) -> int:
-    return len(line["text"]) + (LINE_OVERHEAD_CHARS if detailed else 1)
+    return len(json.dumps(line if detailed else line["text"], ensure_ascii=False))
+
+
+def _page_chars(result: dict[str, Any] | None, detailed: bool) -> int:
+    """What a page takes besides its lines."""
+    if result is None:
+        return PAGE_OVERHEAD_CHARS
+    boxes = min(len(result.get("undetected_ink", ())), MAX_INK_BOXES) if detailed else 0
+    notes = json.dumps(result.get("notes", []), ensure_ascii=False)
+    return PAGE_OVERHEAD_CHARS + len(notes) + boxes * INK_BOX_CHARS
+
+
+def budget_for_pages(coverage: Coverage[int, Any], result_max_chars: int) -> int:
+    """What is left for pages beside the lists of failed and unreached ones."""
+    lists = json.dumps([sorted(coverage.failed), list(coverage.unreached)], separators=(",", ":"))
+    return result_max_chars - len(lists)
 
 
 def _deliverable(coverage: Coverage[int, Any], before: Delivered) -> list[int]:
@@ -73,9 +90,9 @@ def fills_a_result(coverage: Coverage[int, Any], before: Delivered, budget: int,
     """Whether what is settled already fills a result, so that waiting longer brings the agent nothing."""
     total = 0
     for number in _deliverable(coverage, before):
-        lines = coverage.done[number]["lines"] if number in coverage.done else []
-        rest = lines[before.next_line.get(number, 0) :]
-        total += PAGE_OVERHEAD_CHARS + sum(_line_chars(line, detailed) for line in rest)
+        result = coverage.done.get(number)
+        rest = result["lines"][before.next_line.get(number, 0) :] if result is not None else []
+        total += _page_chars(result, detailed) + sum(_line_chars(line, detailed) for line in rest)
         if total >= budget:
             return True
     return False
@@ -89,7 +106,7 @@ def pack(coverage: Coverage[int, Any], before: Delivered, budget: int, detailed:
     pages: list[DeliveredPage] = []
     left = budget
     for number in _deliverable(coverage, before):
-        left -= PAGE_OVERHEAD_CHARS
+        left -= _page_chars(coverage.done.get(number), detailed)
         if pages and left <= 0:
             break
         if number in coverage.failed:

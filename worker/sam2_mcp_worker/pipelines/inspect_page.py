@@ -13,10 +13,12 @@ from typing import Any
 
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Box, TextLine
-from sam2_mcp_worker.media.boxes import rounded_out, same_line, scaled
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.boxes import rounded_out, scaled
 from sam2_mcp_worker.media.pdf import PdfFile, PdfLine, PdfPage, suggested_px_per_pt
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.tiling import plan_tiles
+from sam2_mcp_worker.pipelines.overprint import LayerLine, compare
 from sam2_mcp_worker.pipelines.page_overlay import draw_page_overlay
 from sam2_mcp_worker.pipelines.read_picture import PictureReader, PictureReading, to_box
 from sam2_mcp_worker.pipelines.text_layer import Judgement, ReadableScripts, Verdict, choose_samples, judge
@@ -75,11 +77,21 @@ class PageInspector:
             job=request.job,
         )
         layer = await self._believed_layer(page, pixels, px_per_pt)
-        covered_px = [scaled(line["box_xyxy_pt"], px_per_pt) for line in layer]
+        known = [LayerLine(line["text"], scaled(line["box_xyxy_pt"], px_per_pt)) for line in layer]
         pictures_px = [rounded_out(scaled(image.box_xyxy_pt, px_per_pt)) for image in page.images]
-        reading = await self._read_uncovered(pixels, covered_px, [box for box in pictures_px if _may_hold_text(box)])
-        lines = layer + [_ocr_line(line, px_per_pt) for line in reading.lines]
-        result = self._result(page, layer, lines, reading, px_per_pt)
+        reading = await self._read_uncovered(pixels, known, [box for box in pictures_px if _may_hold_text(box)])
+        found = compare(known, reading.lines, reading.undetected_ink, self._scripts)
+        if found.printed_over:
+            self.notes.append(
+                f"{len(found.printed_over)} lines of the text layer are printed over by something else: "
+                "what is printed was read, these lines were left out"
+            )
+        displayed = [line for index, line in enumerate(layer) if index not in found.printed_over]
+        lines = displayed + [_ocr_line(line, px_per_pt) for line in found.new_lines]
+        if reading.unread and not lines:
+            raise WorkerError("page_unreadable", f"no part of the page could be read ({reading.unread[0][1]})")
+        result = self._result(page, lines, [*found.unread_ink, *(box for box, _ in reading.unread)], px_per_pt)
+        result["unread_parts"] = len(reading.unread)
         result["overlay"] = await draw_page_overlay(
             self._services, pixels, result, px_per_pt, self._workdir, request.job
         )
@@ -118,12 +130,12 @@ class PageInspector:
         return judge([[(lines[i].text, reading[i]) for i in group] for group in fonts], self._scripts)
 
     async def _read_uncovered(
-        self, pixels: PixelFile, covered_px: list[tuple[float, float, float, float]], pictures_px: list[Box]
+        self, pixels: PixelFile, known: list[LayerLine], pictures_px: list[Box]
     ) -> PictureReading:
-        """OCR of everything that the layer's boxes do not cover."""
+        """OCR of pictures and of all ink that the layer's boxes do not cover; of the whole page without a layer."""
         tiles = plan_tiles(pixels.width_px, pixels.height_px)
-        if covered_px:
-            covered = [rounded_out(box, COVER_PAD_PX) for box in covered_px]
+        if known:
+            covered = [rounded_out(line.box_px, COVER_PAD_PX) for line in known]
             tiles = await self._areas_to_read(pixels, tiles, covered, pictures_px)
         if not tiles:
             return PictureReading((), (), ())
@@ -136,15 +148,10 @@ class PageInspector:
             source_key=("pdf", *request.document_key, request.page_number, pixels.width_px, pixels.height_px),
         )
         reading = await reader.read_all(pixels, tiles, Deadline.after(PAGE_LIMIT_S))
-
-        def is_new(box: Box) -> bool:
-            return not any(same_line(box, known) for known in covered_px)
-
-        return PictureReading(
-            tuple(line for line in reading.lines if is_new(line.box_xyxy_px)),
-            tuple(box for box in reading.undetected_ink if is_new(box)),
-            reading.unread,
-        )
+        if reading.unread:
+            reasons = sorted({reason for _, reason in reading.unread})
+            self.notes.append(f"{len(reading.unread)} parts of the page could not be read ({'; '.join(reasons)[:200]})")
+        return reading
 
     async def _areas_to_read(
         self, pixels: PixelFile, tiles: list[Box], covered: list[Box], pictures: list[Box]
@@ -163,28 +170,19 @@ class PageInspector:
         return [to_box(area) for area in answer["areas"]]
 
     def _result(
-        self,
-        page: PdfPage,
-        layer: list[dict[str, Any]],
-        lines: list[dict[str, Any]],
-        reading: PictureReading,
-        px_per_pt: float,
+        self, page: PdfPage, lines: list[dict[str, Any]], unread_px: list[Box], px_per_pt: float
     ) -> dict[str, Any]:
-        if reading.unread:
-            reasons = sorted({reason for _, reason in reading.unread})
-            self.notes.append(f"{len(reading.unread)} parts of the page could not be read ({'; '.join(reasons)[:200]})")
-        unexplained = [*reading.undetected_ink, *(box for box, _ in reading.unread)]
+        sources = {line["source"] for line in lines}
         return {
             "page_number": self._request.page_number,
-            "source": "text_layer" if layer else "ocr" if lines else "none",
+            "source": "text_layer" if "text_layer" in sources else "ocr" if sources else "none",
             "characters": sum(count_characters(line["text"]) for line in lines),
             "smallest_text_pt": smallest_size(lines),
             "width_pt": round(page.width_pt, 1),
             "height_pt": round(page.height_pt, 1),
             "rotation_deg": page.rotation_deg,
             "lines": lines,
-            "undetected_ink": [_rounded(scaled(box, 1 / px_per_pt)) for box in unexplained],
-            "unread_parts": len(reading.unread),
+            "undetected_ink": [_rounded(scaled(box, 1 / px_per_pt)) for box in unread_px],
             "notes": self.notes,
         }
 

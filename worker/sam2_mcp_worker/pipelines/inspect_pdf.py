@@ -15,9 +15,17 @@ from sam2_mcp_worker.cursors import number_ranges, parse_ranges
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage, fan_out
-from sam2_mcp_worker.jobs import Job
+from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job
 from sam2_mcp_worker.media.pdf import PdfFile
-from sam2_mcp_worker.pipelines.delivery import DeliveredPage, fills_a_result, from_cursor, next_cursor, pack, reported
+from sam2_mcp_worker.pipelines.delivery import (
+    DeliveredPage,
+    budget_for_pages,
+    fills_a_result,
+    from_cursor,
+    next_cursor,
+    pack,
+    reported,
+)
 from sam2_mcp_worker.pipelines.inspect_page import PageRequest, inspect_page
 from sam2_mcp_worker.pipelines.pdf_report import update_report
 from sam2_mcp_worker.result_cache import cache_key
@@ -27,8 +35,6 @@ from sam2_mcp_worker.uploads import StoredFile
 TOOL = "inspect_pdf"
 # Two pages more than OCR children: one renders while another is drawn, so that no reader ever waits for pixels.
 EXTRA_PAGES_IN_FLIGHT = 2
-# A job lives as long as somebody asks for it (Jobs sees to that); this bounds a job that is asked for all day.
-JOB_LIMIT_S = 24 * 3600.0
 Progress = Callable[[int, int], Awaitable[None]]
 
 
@@ -37,9 +43,9 @@ class Request:
     """The arguments of one call, checked."""
 
     source: str
-    pages: str | None = None
-    password: str | None = None
-    cursor: str | None = None
+    pages: str = ""
+    password: str = ""
+    cursor: str = ""
     detailed: bool = False
 
 
@@ -51,6 +57,7 @@ class Inspection:
     page_count: int
     coverage: Coverage[int, Any]
     pages: list[DeliveredPage]
+    not_delivered: int
     cursor: str | None
     report: Artifact | None
 
@@ -63,9 +70,9 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
     """
     deadline = current_deadline()
     stored = await services.sources.resolve(request.source)
-    password_key = hashlib.sha256((request.password or "").encode("utf-8", "replace")).hexdigest()
+    password_key = hashlib.sha256(request.password.encode("utf-8", "replace")).hexdigest()
     document_key = (stored.sha256, password_key)
-    pdf = PdfFile(stored.path, request.password or "")
+    pdf = PdfFile(stored.path, request.password)
     page_count = await _page_count(services, pdf, document_key)
     numbers = _selected(request.pages, page_count)
     key = cache_key(TOOL, *document_key, number_ranges(numbers), services.reader.identity)
@@ -80,12 +87,15 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
         await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
 
     async with services.jobs.join(key, tuple(numbers), start) as job:
-        budget = services.settings.result_max_chars
-        await _wait(job, deadline, progress, lambda: fills_a_result(job.coverage, before, budget, request.detailed))
-        pages = pack(job.coverage, before, budget, request.detailed)
-        cursor = next_cursor(TOOL, cursor_key, job.coverage, before, pages)
-        report = await update_report(services, job, stored, page_count)
-        return Inspection(stored, page_count, reported(job.coverage, before), pages, cursor, report)
+        max_chars = services.settings.result_max_chars
+        await _wait(job, deadline, progress, lambda: fills_a_result(job.coverage, before, max_chars, request.detailed))
+        coverage = reported(job.coverage, before)
+        pages = pack(coverage, before, budget_for_pages(coverage, max_chars), request.detailed)
+        cursor = next_cursor(TOOL, cursor_key, coverage, before, pages)
+        report = await update_report(services, job, stored, deadline)
+        delivered = before.delivered | {page.page_number for page in pages if not page.continues}
+        waiting = sum(number not in delivered for number in (*coverage.done, *coverage.failed))
+        return Inspection(stored, page_count, coverage, pages, waiting, cursor, report)
 
 
 async def _page_count(services: Services, pdf: PdfFile, document_key: tuple[str, str]) -> int:
@@ -103,8 +113,8 @@ async def _page_count(services: Services, pdf: PdfFile, document_key: tuple[str,
     return count
 
 
-def _selected(pages: str | None, page_count: int) -> list[int]:
-    if pages is None or not pages.strip():
+def _selected(pages: str, page_count: int) -> list[int]:
+    if not pages.strip():
         return list(range(1, page_count + 1))
     try:
         return parse_ranges(pages, limit=page_count)
@@ -118,11 +128,18 @@ def _selected(pages: str | None, page_count: int) -> list[int]:
 
 
 async def _page(services: Services, request: PageRequest) -> dict[str, Any]:
-    key = cache_key("page", *request.document_key, request.page_number, services.reader.identity)
+    key = cache_key(
+        "page",
+        *request.document_key,
+        request.page_number,
+        services.reader.identity,
+        services.settings.max_picture_pixels,  # decides the scale of the largest pages
+    )
 
     def fresh(result: Any) -> bool:
         # A result with an unread part is tried again; one whose picture was swept is made again.
-        return result["unread_parts"] == 0 and services.artifacts.holds(result["overlay"])
+        picture = result["overlay"]
+        return result["unread_parts"] == 0 and (picture is None or services.artifacts.holds(picture))
 
     result: dict[str, Any] = await services.cache.get_or_compute(
         key, lambda: inspect_page(services, request), fresh=fresh

@@ -4,37 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import logging
 from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Job
-from sam2_mcp_worker.pipelines.report import render_report
+from sam2_mcp_worker.pipelines.report import MAX_PICTURE_BYTES, render_report
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
 
+# Of the time kept free for the answer: the rest is for packing and sending it.
+MARGIN_SHARE = 0.4
 
-async def update_report(services: Services, job: Job, stored: StoredFile, page_count: int) -> Artifact:
-    """Write the report as of now; the same address over all calls of a job.
+logger = logging.getLogger(__name__)
 
-    Two calls of one job may come here at once: the lock lets the second find the first one's work.
+
+async def update_report(services: Services, job: Job, stored: StoredFile, deadline: Deadline) -> Artifact | None:
+    """The report as of now, under the same address over all calls of a job; None when it cannot be written.
+
+    Waits for the writing until the deadline and a part of the margin behind it; a report that takes longer is written
+    on, and what is returned is its address. The call's pages never depend on it.
     """
-    lock: asyncio.Lock = job.notes.setdefault("report_lock", asyncio.Lock())
-    async with lock:
-        known: Artifact | None = job.notes.get("report")
-        if (
-            known is not None
-            and job.notes["report_settled"] == job.coverage.settled
-            and services.artifacts.holds(known.handle)
-        ):
-            return known
-        settled = job.coverage.settled
-        report = await asyncio.to_thread(_write, services, job, stored, known)
-        job.notes.update(report=report, report_settled=settled)
-        return report
+    notes = job.notes
+    handle = notes.setdefault("report_handle", services.artifacts.new_handle())
+    writing: asyncio.Task[None] | None = notes.get("report_task")
+    if writing is None or writing.done():
+        if notes.get("report_settled") == job.coverage.settled and services.artifacts.holds(handle):
+            return _artifact(notes, handle, stored)
+        writing = notes["report_task"] = asyncio.create_task(_update(services, job, stored, handle))
+    await asyncio.wait({writing}, timeout=deadline.remaining_s() + services.settings.reply_margin_s * MARGIN_SHARE)
+    return None if notes.get("report_failed") else _artifact(notes, handle, stored)
 
 
-def _write(services: Services, job: Job, stored: StoredFile, known: Artifact | None) -> Artifact:
+def _artifact(notes: dict[str, Any], handle: str, stored: StoredFile) -> Artifact:
+    known: Artifact | None = notes.get("report")
+    return known or Artifact(handle, _report_name(stored), "text/html", 0)
+
+
+async def _update(services: Services, job: Job, stored: StoredFile, handle: str) -> None:
+    settled = job.coverage.settled
+    try:
+        job.notes["report"] = await asyncio.to_thread(_write, services, job, stored, handle)
+        job.notes.update(report_settled=settled, report_failed=False)
+    except OSError as error:
+        logger.warning("report not written: %s", error.strerror)
+        job.notes["report_failed"] = True
+
+
+def _write(services: Services, job: Job, stored: StoredFile, handle: str) -> Artifact:
     coverage = job.coverage
     done, failed = dict(coverage.done), dict(coverage.failed)
     rows = [_row(number, done.get(number), failed.get(number)) for number in coverage.items]
@@ -50,12 +69,29 @@ def _write(services: Services, job: Job, stored: StoredFile, known: Artifact | N
         },
         "pages": rows,
     }
-    pictures = {number: data for number, result in done.items() if (data := _picture(services, result)) is not None}
-    html = render_report(inspection, pictures)
-    name = f"{stored.name.rsplit('.', 1)[0]}-report.html"
+    html = render_report(inspection, _pictures(services, done))
     return services.artifacts.put(
-        html.encode("utf-8", "replace"), name=name, mime_type="text/html", handle=known.handle if known else None
+        html.encode("utf-8", "replace"), name=_report_name(stored), mime_type="text/html", handle=handle
     )
+
+
+def _report_name(stored: StoredFile) -> str:
+    return f"{stored.name.rsplit('.', 1)[0]}-report.html"
+
+
+def _pictures(services: Services, done: dict[int, dict[str, Any]]) -> dict[int, bytes]:
+    """Overlay pictures in page order, as many as the report inlines."""
+    pictures: dict[int, bytes] = {}
+    room = MAX_PICTURE_BYTES
+    for number in sorted(done):
+        picture = _picture(services, done[number])
+        if picture is None:
+            continue
+        room -= len(picture)
+        if room < 0:
+            break
+        pictures[number] = picture
+    return pictures
 
 
 def _row(number: int, result: dict[str, Any] | None, error: WorkerError | None) -> dict[str, Any]:

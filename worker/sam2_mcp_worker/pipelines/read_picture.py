@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,10 +61,10 @@ class PictureReader:
         return tile_from_json(await self._cache.get_or_compute(key, compute))
 
     async def read_all(self, pixels: PixelFile, tiles: list[Box], deadline: Deadline) -> PictureReading:
-        """All tiles, the lines in reading order. What failed is named; a deadline that cuts the work short raises.
+        """All tiles, the lines in reading order; what failed is named. A deadline that cuts the work short raises.
 
         Raises:
-            WorkerError: `deadline`, or every tile failed.
+            WorkerError: `deadline`.
         """
         coverage: Coverage[int, TileReading] = Coverage(tuple(range(len(tiles))))
         keep = len(tiles) >= TILES_WORTH_KEEPING
@@ -74,19 +75,13 @@ class PictureReader:
         await fan_out(coverage, work, deadline=deadline, limit=TILES_IN_FLIGHT)
         if coverage.unreached:
             deadline.check("reading the rest of the picture")
-        merged = merge(tiles, coverage)
+        merged = await asyncio.to_thread(merge, tiles, coverage)
         order = reading_order([line.box_xyxy_px for line in merged.lines])
         return PictureReading(tuple(merged.lines[i] for i in order), merged.undetected_ink, merged.unread)
 
 
 def merge(tiles: list[Box], coverage: Coverage[int, TileReading]) -> PictureReading:
-    """One reading from those tiles that are done.
-
-    Raises:
-        WorkerError: no tile could be read, though some were tried.
-    """
-    if coverage.failed and not coverage.done:
-        raise next(iter(coverage.failed.values()))
+    """One reading from those tiles that are done, with the failed ones as unread."""
     merged = merge_readings(tiles, [coverage.done.get(i) for i in range(len(tiles))])
     unread = tuple((tiles[i], error.reason) for i, error in sorted(coverage.failed.items()))
     return PictureReading(merged.lines, merged.undetected_ink, unread)

@@ -125,6 +125,15 @@ def judge(fonts: Sequence[Sequence[tuple[str, Reading]]], scripts: ReadableScrip
     return Judgement(Verdict.CONFIRMED if lowest >= AGREES_ABOVE else Verdict.CONTRADICTED, round(lowest, 2))
 
 
+def says_the_same(seen: str, known: str, scripts: ReadableScripts) -> bool:
+    """Whether a line that was read is (a part of) a line that is known, allowing for misread letters."""
+    seen_core, known_core = scripts.core(seen).casefold(), scripts.core(known).casefold()
+    if not seen_core:
+        return True  # signs only: nothing that could disagree
+    blocks = difflib.SequenceMatcher(None, known_core, seen_core, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) >= AGREES_ABOVE * len(seen_core)
+
+
 def _comparable(claimed: str, reading: Reading, scripts: ReadableScripts) -> float | None:
     """The agreement 0-1, or None when the reader could not make out what stands there."""
     expected, seen = scripts.core(claimed), scripts.core(reading.text)

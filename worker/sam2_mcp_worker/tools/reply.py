@@ -23,7 +23,9 @@ def reply(result: BaseModel, links: list[Artifact] | None = None) -> CallToolRes
     structured: dict[str, Any] = data if clean == text else json.loads(clean)
     content: list[ContentBlock] = [TextContent(type="text", text=clean)]
     content.extend(
-        ResourceLink(type="resource_link", uri=link.uri, name=link.name, mime_type=link.mime_type, size=link.size_bytes)
+        ResourceLink(
+            type="resource_link", uri=link.uri, name=link.name, mime_type=link.mime_type, size=link.size_bytes or None
+        )
         for link in links or []
     )
     return CallToolResult(content=content, structured_content=structured)

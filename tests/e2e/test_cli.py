@@ -101,6 +101,18 @@ def test_serve_refuses_a_bad_setting_before_it_listens(environment: dict[str, st
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["serve"], ["call", "get_status"]])
+def test_a_data_directory_that_cannot_be_written_is_one_line_that_names_the_setting(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    done = run(*arguments, SAM2_MCP_DATA_DIR=str(tmp_path / "file" / "data"))
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 1
+    assert "[data_dir_unwritable]" in done.stderr
+    assert "set SAM2_MCP_DATA_DIR" in done.stderr
+
+
 def test_a_port_that_is_taken_ends_serve_with_3(worker: RunningWorker, tmp_path: Path) -> None:
     done = run("serve", "--port", worker.base_url.rsplit(":", 1)[1], SAM2_MCP_DATA_DIR=str(tmp_path))
     assert done.returncode == 3

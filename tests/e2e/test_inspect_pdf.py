@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ import anyio
 import httpx
 import pytest
 from fpdf import FPDF
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from tests.conftest import RunningWorker, serving
 from tests.e2e.tools import Agent, ToolFailure
 from tests.fakes.documents import bloating_page, crashing_page, document, good_page, hanging_page
 from tests.fakes.raw_pdf import one_page, show, stream
 
+from sam2_mcp_worker.demo.fonts import find_fonts
 from sam2_mcp_worker.demo.leaflet import LeafletTruth, make_leaflet
 from sam2_mcp_worker.settings import Settings
 
@@ -170,6 +172,34 @@ async def test_a_picture_of_text_beside_a_text_layer_is_read_too(
             assert all(max(likeness(text, seen) for seen in beside.split("\n")) > 0.6 for text in drawn)
 
 
+async def test_a_layer_line_under_a_picture_that_says_something_else_is_no_evidence(
+    worker: RunningWorker, tmp_path: Path
+) -> None:
+    """The fraud case: the claim is in the text layer, and people see the disclaimer printed over it."""
+    fonts = find_fonts()
+    patch = Image.new("RGB", (700, 60), "white")
+    font = ImageFont.truetype(str(fonts["body"]), 36)
+    ImageDraw.Draw(patch).text((10, 8), "원금 손실이 발생할 수 있음", font=font, fill="black")
+    patch.save(tmp_path / "patch.png")
+    pdf = FPDF(unit="pt", format=(500, 400))
+    pdf.add_font("Nanum", fname=str(fonts["body"]))
+    pdf.add_page()
+    pdf.set_font("Nanum", size=20)
+    pdf.text(40, 60, "상품 안내와 유의 사항을 확인하세요")
+    pdf.text(40, 120, "보험료와 보장 내용은 약관을 따릅니다")
+    pdf.text(40, 200, "최저보증이율 연복리 확정")
+    pdf.image(str(tmp_path / "patch.png"), 36, 178, 350, 30)
+    path = tmp_path / "covered.pdf"
+    path.write_bytes(bytes(pdf.output()))
+    agent = Agent(worker)
+    (result,) = await agent.follow("inspect_pdf", source=await agent.upload(path))
+    page = result["pages"][0]
+    assert "원금손실이발생할수있음" in squeezed(page["ocr_text"])
+    assert "연복리" not in page["text"]
+    assert "유의사항" in squeezed(page["text"])
+    assert any("printed over" in note for note in page["notes"])
+
+
 async def test_a_password_is_asked_for_by_name_and_opens_the_file(worker: RunningWorker, tmp_path: Path) -> None:
     pdf = FPDF()
     pdf.add_page()
@@ -235,7 +265,7 @@ async def test_a_long_document_comes_in_results_that_fit_and_no_page_twice(
     whole = [page["page_number"] for result in results for page in result["pages"] if not page.get("continues")]
     assert sorted(whole) == list(range(1, 9))
     for result in results:
-        assert sum(len(page["text"]) for page in result["pages"]) <= SMALL_RESULT_CHARS
+        assert len(json.dumps(result, ensure_ascii=False, separators=(",", ":"))) <= SMALL_RESULT_CHARS + 1000
     parts = [page for result in results for page in result["pages"] if page["page_number"] == 3]
     assert len(parts) > 1
     assert [part.get("continued", False) for part in parts] == [False] + [True] * (len(parts) - 1)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
 from tests.conftest import RunningWorker
+
+from sam2_mcp_worker.app import create_app
+from sam2_mcp_worker.settings import Settings
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -83,6 +90,60 @@ async def test_empty_and_multipart_uploads_say_what_to_do(client: httpx.AsyncCli
     multipart = await client.post("/files", files={"file": b"abc"})
     assert multipart.status_code == 415
     assert "--data-binary" in multipart.json()["detail"]["message"]
+
+
+# A limit on the size of files is the one full disk that every test machine can make.
+UPLOAD_TO_A_FULL_DISK = """
+import asyncio, json, resource, sys
+from pathlib import Path
+import httpx
+from sam2_mcp_worker.app import create_app
+from sam2_mcp_worker.settings import Settings
+
+async def main(data_dir):
+    app = create_app(Settings(data_dir=data_dir))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1") as client:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+        full = await client.post("/files", content=b"x" * 300_000)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40, resource.RLIM_INFINITY))
+        no_room_for_the_description = await client.post("/files", content=b"y" * 30)
+        left = [path.name for path in data_dir.rglob("*") if path.is_file()]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+        fits = await client.post("/files", content=b"x" * 30_000)
+    answers = [full, no_room_for_the_description, fits]
+    print(json.dumps({"answers": [[answer.status_code, answer.json()] for answer in answers], "left": left}))
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_an_upload_to_a_full_disk_gets_507_and_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", UPLOAD_TO_A_FULL_DISK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+    result = json.loads(done.stdout)
+    assert [status for status, _ in result["answers"]] == [507, 507, 201]
+    assert result["answers"][0][1]["detail"]["code"] == "no_space"
+    assert "SAM2_MCP_DATA_DIR" in result["answers"][0][1]["detail"]["message"]
+    assert result["left"] == []
+
+
+async def test_a_store_that_cannot_be_written_gets_500_with_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "files").write_text("a file where the folder should be", encoding="utf-8")
+    transport = httpx.ASGITransport(create_app(Settings(data_dir=tmp_path)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1") as client:
+        answer = await client.post("/files", content=b"abc")
+    assert answer.status_code == 500
+    assert answer.json()["detail"]["code"] == "storage_failed"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_what_needs_a_session_gets_405_and_no_endless_stream(client: httpx.AsyncClient, method: str) -> None:
+    answer = await client.request(method, "/mcp", headers=MCP_HEADERS)
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "POST"
+    assert answer.json()["detail"]["code"] == "method_not_allowed"
 
 
 async def test_an_upload_that_breaks_off_leaves_the_worker_well(

@@ -92,6 +92,10 @@ async def test_exif_orientation_is_applied_strip_by_strip(desk: Desk, orientatio
     picture.getexif()[0x0112] = orientation
     upright = np.asarray(ImageOps.exif_transpose(picture), dtype=int)
     assert decoded.rotated is (orientation != 1)
+    known = await desk.decoders.run(
+        "image_size", {"path": str(desk.path), "max_pixels": MAX_PIXELS}, timeout_s=20, job="t"
+    )
+    assert (known["width_px"], known["height_px"]) == (decoded.pixels.width_px, decoded.pixels.height_px)
     assert decoded.pixels.map_rgb().shape == upright.shape
     assert np.abs(decoded.pixels.map_rgb().astype(int) - upright).mean() < 1
 

@@ -71,7 +71,8 @@ def image_size(params: dict[str, Any]) -> dict[str, Any]:
         WorkerError: unsupported_image, image_damaged, image_too_large.
     """
     with _open(Path(params["path"]), params["max_pixels"]) as image:
-        width_px, height_px = _Turn(_orientation(image)).output_size(image.size)
+        orientation = 1 if image.format == "TIFF" else _orientation(image)  # Pillow gives the size of turned TIFFs
+        width_px, height_px = _Turn(orientation).output_size(image.size)
         return {"width_px": width_px, "height_px": height_px, "frames": _frames(image)}
 
 

@@ -7,7 +7,6 @@ nothing: the source is named again with every call.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from typing import Any
 
@@ -17,6 +16,10 @@ from sam2_mcp_worker.fanout import number_ranges
 # A request is compared with its cursor by this many characters of its key.
 KEY_CHARS = 16
 MAX_CURSOR_CHARS = 20_000
+# Whole numbers up to here are exact as floats too; pages, lines and pixels stay far below.
+MAX_CURSOR_NUMBER = 2**53
+# A text of ranges is at least allowed to be this long; each part of it can cost `limit` steps.
+MAX_RANGES_CHARS = 2000
 
 
 def encode_cursor(tool: str, key: str, state: dict[str, Any]) -> str:
@@ -26,7 +29,7 @@ def encode_cursor(tool: str, key: str, state: dict[str, Any]) -> str:
 
 
 def decode_cursor(cursor: str, tool: str, key: str) -> dict[str, Any]:
-    """The state in a cursor.
+    """The state in a cursor; every number in it is finite and at most `MAX_CURSOR_NUMBER` in size.
 
     Raises:
         WorkerError: `cursor_invalid`: damaged, of another tool, or of another request.
@@ -35,14 +38,35 @@ def decode_cursor(cursor: str, tool: str, key: str) -> dict[str, Any]:
         if len(cursor) > MAX_CURSOR_CHARS:
             raise ValueError("too long")
         padded = cursor.strip() + "=" * (-len(cursor.strip()) % 4)
-        state = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        text = base64.b64decode(padded, altchars=b"-_", validate=True)
+        state = json.loads(text, parse_constant=_no_constant, parse_int=_int, parse_float=_float)
         if not isinstance(state, dict):
             raise ValueError("not an object")
-    except (ValueError, binascii.Error, RecursionError) as error:
+    # binascii.Error, JSONDecodeError and UnicodeDecodeError are ValueErrors; RecursionError is for deep nesting.
+    except (ValueError, RecursionError) as error:
         raise _invalid("the cursor is damaged") from error
     if state.get("t") != tool or state.get("k") != key[:KEY_CHARS]:
         raise _invalid("the cursor belongs to another request")
     return state
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+def _int(digits: str) -> int:
+    _check_size(number := int(digits))
+    return number
+
+
+def _float(digits: str) -> float:
+    _check_size(number := float(digits))  # 1e999 is infinite
+    return number
+
+
+def _check_size(number: float) -> None:
+    if abs(number) > MAX_CURSOR_NUMBER:
+        raise ValueError("a number is too large")
 
 
 def _invalid(what: str) -> WorkerError:
@@ -58,8 +82,12 @@ def parse_ranges(text: str, *, limit: int) -> list[int]:
     """`"1-3,7"` -> `[1, 2, 3, 7]`, the inverse of `number_ranges`, for numbers from 1 to `limit`.
 
     Raises:
-        ValueError: not of that form, empty, reversed, or outside the limit.
+        ValueError: not of that form, empty, reversed, outside the limit, or longer than any text that is needed.
     """
+    # No text of `number_ranges` is longer than the digits of all numbers: cursors carry scattered pages of long PDFs.
+    max_chars = max(MAX_RANGES_CHARS, limit * len(str(limit)))
+    if len(text) > max_chars:
+        raise ValueError(f"the ranges have {len(text)} characters; at most {max_chars} are read: join pages as in 3-7")
     numbers: set[int] = set()
     for part in text.replace(" ", "").split(","):
         first, dash, last = part.partition("-")

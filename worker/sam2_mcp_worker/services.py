@@ -21,7 +21,7 @@ from sam2_mcp_worker.result_cache import ResultCache
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.sources import Sources
 from sam2_mcp_worker.uploads import Uploads
-from sam2_mcp_worker.workdirs import remove_leftovers, work_directory
+from sam2_mcp_worker.workdirs import WorkRoot
 
 # Expired files may stay this much longer; a sweep of 10,000 entries takes about 0.2 s in a thread.
 SWEEP_INTERVAL_S = 600.0
@@ -36,7 +36,7 @@ class Services:
         tessdata_dir = settings.find_tessdata()
         data = settings.data_dir
         self.settings = settings
-        self.work_root = data / "work"
+        self._work = WorkRoot(data / "work")
         self.uploads = Uploads(data / "files", max_bytes=settings.max_upload_bytes, retention_h=settings.retention_h)
         self.artifacts = Artifacts(data / "artifacts", settings.retention_h)
         self.cache = ResultCache(data / "cache")
@@ -75,6 +75,7 @@ class Services:
             self._sweeper.cancel()
         await self.jobs.close()
         await asyncio.gather(self.decoders.close(), self.ocr_pool.close())
+        await asyncio.to_thread(self._work.close)
 
     def trouble(self) -> list[str]:
         """Why the worker is not ready yet; empty when it is."""
@@ -83,11 +84,16 @@ class Services:
 
     def work_directory(self, label: str) -> AbstractContextManager[Path]:
         """A fresh work directory for one piece of work."""
-        return work_directory(self.work_root, label)
+        return self._work.directory(label)
+
+    @property
+    def work_root(self) -> Path:
+        """The folder of this run's work directories."""
+        return self._work.path
 
     def _prepare_folders(self) -> None:
         self.settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        remove_leftovers(self.work_root)
+        self._work.open()
 
     async def _sweep_for_ever(self) -> None:
         while True:

@@ -76,12 +76,12 @@ class Sources:
         return stored
 
     def _allowed_path(self, source: str) -> Path:
-        """The real path, links resolved, if it lies below an allowed root."""
+        """The real path, links resolved, if it lies below an allowed root: a relative one is looked for in each."""
         candidates = [Path(source)] if Path(source).is_absolute() else [root / source for root in self._roots]
-        for candidate in candidates:
-            real = candidate.resolve()
-            if any(real.is_relative_to(root) for root in self._roots):
-                return real
+        allowed = [real for path in candidates if any((real := _real(path)).is_relative_to(r) for r in self._roots)]
+        if allowed:
+            # One that does not exist says so when it is opened.
+            return next((real for real in allowed if os.path.lexists(real)), allowed[0])
         raise WorkerError(
             "source_not_allowed",
             "the path is not below a folder that this worker may read",
@@ -91,21 +91,33 @@ class Sources:
         )
 
 
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    # RuntimeError: links that lead round in a circle (Python < 3.13); ValueError: characters that no path has.
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _not_found(path, "it leads nowhere") from error
+
+
 def _open_regular(path: Path) -> int:
     # O_NOFOLLOW: `path` is free of links already, so a link here was put in between the check and now.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
-        raise WorkerError(
-            "source_not_found",
-            f"the file {path.name[:80]!r} cannot be opened ({error.strerror})",
-            next_step="check the path, or upload the file with POST /files",
-        ) from error
+        raise _not_found(path, error.strerror) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise _invalid(f"{path.name[:80]!r} is not a regular file")
     return descriptor
+
+
+def _not_found(path: Path, reason: str | None) -> WorkerError:
+    return WorkerError(
+        "source_not_found",
+        f"the file {path.name[:80]!r} cannot be opened ({reason})",
+        next_step="check the path, or upload the file with POST /files",
+    )
 
 
 async def _chunks(descriptor: int) -> AsyncIterator[bytes]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import anyio
 
-from sam2_mcp_worker.disk import touch, write_whole
+from sam2_mcp_worker.disk import storage_errors, touch
 from sam2_mcp_worker.errors import WorkerError
 
 HANDLE = re.compile(r"file_[0-9a-f]{32}\Z")
@@ -47,15 +47,18 @@ class Uploads:
         """Take in a stream of any length in constant memory; the same content is stored once.
 
         Raises:
-            WorkerError: `upload_too_large` or `upload_empty`; nothing is kept then.
+            WorkerError: `upload_too_large`, `upload_empty`, `no_space` or `storage_failed`; nothing is kept then.
         """
         part = self._root / f".{os.getpid()}-{secrets.token_hex(8)}.part"
-        part.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            sha256, size = await self._write(part, chunks)
-            return self._adopt(part, sha256, size, name)
-        finally:
-            part.unlink(missing_ok=True)
+        about_part = part.with_suffix(".about.part")
+        with storage_errors():
+            self._root.mkdir(parents=True, exist_ok=True)
+            try:
+                sha256, size = await self._write(part, chunks)
+                return self._adopt(part, about_part, sha256, size, name)
+            finally:
+                part.unlink(missing_ok=True)
+                about_part.unlink(missing_ok=True)
 
     async def _write(self, part: Path, chunks: AsyncIterator[bytes]) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0
@@ -81,13 +84,15 @@ class Uploads:
             next_step="send a smaller file or raise the limit",
         )
 
-    def _adopt(self, part: Path, sha256: str, size: int, name: str) -> StoredFile:
+    def _adopt(self, part: Path, about_part: Path, sha256: str, size: int, name: str) -> StoredFile:
         handle = f"file_{sha256[:32]}"
         stored = StoredFile(handle, clean_name(name), size, sha256, self._root / handle / "data")
+        about = {key: value for key, value in asdict(stored).items() if key != "path"}
+        # Both are written before either is moved: a disk that fills up leaves no file without its description.
+        about_part.write_bytes(json.dumps(about).encode("utf-8"))
         stored.path.parent.mkdir(parents=True, exist_ok=True)
         part.replace(stored.path)
-        about = {key: value for key, value in asdict(stored).items() if key != "path"}
-        write_whole(stored.path.parent / "about.json", json.dumps(about).encode("utf-8"))
+        about_part.replace(stored.path.parent / "about.json")
         return stored
 
     def get(self, handle: str) -> StoredFile:

@@ -14,7 +14,11 @@ from sam2_mcp_worker.fanout import number_ranges
 KEY = "ab" * 32
 
 
-@given(st.dictionaries(st.text("defgh", min_size=1, max_size=3), st.one_of(st.integers(), st.text()), max_size=4))
+@given(
+    st.dictionaries(
+        st.text("defgh", min_size=1, max_size=3), st.one_of(st.integers(-(2**53), 2**53), st.text()), max_size=4
+    )
+)
 def test_what_goes_in_comes_out(state: dict[str, object]) -> None:
     cursor = encode_cursor("inspect_pdf", KEY, state)
     assert cursor.isascii()
@@ -56,3 +60,34 @@ def test_ranges_are_the_inverse_of_number_ranges(numbers: set[int]) -> None:
 def test_bad_ranges_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"range|outside"):
         parse_ranges(text, limit=3)
+
+
+@pytest.mark.parametrize(
+    "number", ["Infinity", "-Infinity", "NaN", "1e999", "-1e400", "9" * 300, "-" + "9" * 17, "1e300", "9" * 5000]
+)
+@pytest.mark.parametrize("form", ['{"t":"inspect_pdf","k":"%s","d":%s}', '{"t":"inspect_pdf","k":"%s","n":{"1":[%s]}}'])
+def test_a_number_that_no_document_has_makes_a_cursor_invalid(form: str, number: str) -> None:
+    text = form % (KEY[:16], number)
+    with pytest.raises(WorkerError, match="without cursor") as caught:
+        decode_cursor(base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii"), "inspect_pdf", KEY)
+    assert caught.value.code == "cursor_invalid"
+
+
+@given(st.binary(max_size=200))
+def test_no_made_up_bytes_are_a_cursor(data: bytes) -> None:
+    with pytest.raises(WorkerError) as caught:
+        decode_cursor(base64.urlsafe_b64encode(data).decode("ascii"), "inspect_pdf", KEY)
+    assert caught.value.code == "cursor_invalid"
+
+
+def test_a_text_of_ranges_that_is_longer_than_needed_is_refused_unread() -> None:
+    with pytest.raises(ValueError, match=r"ranges have 2001 characters; at most 2000"):
+        parse_ranges("x" * 2001, limit=300)
+    assert parse_ranges(("1," * 1000)[:-1], limit=300) == [1]
+
+
+@pytest.mark.parametrize("pages", [range(1, 2001, 2), [n for n in range(1, 2001) if n % 3]])
+def test_scattered_pages_of_the_longest_document_are_read_back(pages: list[int]) -> None:
+    text = number_ranges(list(pages))
+    assert len(text) > 2000
+    assert parse_ranges(text, limit=2000) == list(pages)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sam2_mcp_worker.engines.ports import TextLine, TileReading
-from sam2_mcp_worker.media.seams import join_text, merge_readings
+from sam2_mcp_worker.media import seams
+from sam2_mcp_worker.media.seams import _united, join_text, merge_readings
 from sam2_mcp_worker.media.tiling import Box, TileLimit, plan_tiles
 
 LIMIT = TileLimit(max_width_px=600, max_height_px=300, max_pixels=600 * 300, overlap_x_px=200, overlap_y_px=64)
@@ -87,6 +88,15 @@ def test_every_line_comes_back_once_and_whole(page: tuple[int, int, list[Printed
         (p.text, p.box) for p in printed
     )
     assert merged.undetected_ink == ()
+
+
+def test_of_two_sights_that_end_alike_each_gives_the_end_that_it_saw_whole() -> None:
+    printed = Printed(
+        "거머커마거퍼파", 353, 20, 31, 29
+    )  # starts 2 px before the second tile, ends 1 px beyond the first
+    tiles = [(0, 0, 555, 300), (355, 0, 910, 300)]
+    merged = merge_readings(tiles, read_all(tiles, [printed]))
+    assert [(found.text, found.box_xyxy_px) for found in merged.lines] == [(printed.text, printed.box)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -190,3 +200,54 @@ def test_thousands_of_lines_are_each_compared_with_few() -> None:
     page = [Printed("보험료가 오를 수 있습니다", 50, y, 20, 20) for y in range(5, 99_900, 25)]
     merged = merge_readings(tiles, read_all(tiles, page))
     assert len(merged.lines) == len(page)
+
+
+def united_slowly(boxes: list[Box]) -> list[Box]:
+    """Two boxes at a time, as the rule says it."""
+    rest = list(boxes)
+    for i, a in enumerate(rest):
+        for j in range(i):
+            b = rest[j]
+            if min(a[2], b[2]) > max(a[0], b[0]) and min(a[3], b[3]) > max(a[1], b[1]):
+                hull = (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
+                return united_slowly([*rest[:j], *rest[j + 1 : i], *rest[i + 1 :], hull])
+    return rest
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Box:
+    x, y = draw(st.integers(-50, 200)), draw(st.integers(-50, 200))
+    return x, y, x + draw(st.integers(0, 40)), y + draw(st.integers(0, 40))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(boxes(), max_size=40))
+def test_overlapping_ink_is_united_as_by_comparing_every_pair(ink: list[Box]) -> None:
+    united = _united(ink)
+    assert Counter(united) == Counter(united_slowly(ink))
+    assert united == sorted(united, key=lambda box: box[1::-1])
+
+
+def test_ink_that_each_hull_reaches_only_when_it_has_grown_round_a_corner_is_united() -> None:
+    x0, y0, x1, y1 = hull = (0, 0, 10, 10)
+    spiral = [hull]
+    for k in range(100):
+        corner = [(x1, y0), (x1, y1), (x0, y1), (x0, y0)][k % 4]
+        spiral.append((corner[0] - 2, corner[1] - 2, corner[0] + 2, corner[1] + 2))
+        x0, y0 = min(x0, spiral[-1][0]), min(y0, spiral[-1][1])
+        x1, y1 = max(x1, spiral[-1][2]), max(y1, spiral[-1][3])
+    assert _united(spiral) == [(x0, y0, x1, y1)]
+
+
+@pytest.mark.parametrize("columns", [1, 126, 16_000])
+def test_sixteen_thousand_specks_of_ink_are_compared_with_their_neighbours_only(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specks = [
+        (i % columns * 20, i // columns * 20, i % columns * 20 + 12, i // columns * 20 + 12) for i in range(16_000)
+    ]
+    sweeps = []
+    sweep = seams._swept
+    monkeypatch.setattr(seams, "_swept", lambda found: sweeps.append(len(found)) or sweep(found))
+    assert len(_united(specks)) == 16_000
+    assert sweeps == [16_000]

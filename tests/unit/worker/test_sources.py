@@ -90,6 +90,34 @@ async def test_a_link_that_stays_inside_is_fine(uploads: Uploads, root: Path) ->
     assert (await sources_of(uploads, root).resolve("link-in")).path.read_bytes() == b"content a"
 
 
+async def test_a_relative_path_is_found_in_the_first_root_that_has_it(
+    uploads: Uploads, root: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    (other / "sub").mkdir(parents=True)
+    (other / "sub" / "a.pdf").write_bytes(b"content of the other")
+    (other / "only.pdf").write_bytes(b"only here")
+    (root / "out.pdf").symlink_to(tmp_path / "secret.txt")
+    (other / "out.pdf").write_bytes(b"inside")
+    sources = sources_of(uploads, root, other)
+    read = [(await sources.resolve(path)).path.read_bytes() for path in ("sub/a.pdf", "only.pdf", "out.pdf")]
+    assert read == [b"content a", b"only here", b"inside"]
+    with pytest.raises(WorkerError) as caught:
+        await sources.resolve("nowhere.pdf")
+    assert caught.value.code == "source_not_found"
+
+
+async def test_paths_that_lead_nowhere_are_not_found(uploads: Uploads, root: Path) -> None:
+    (root / "round").symlink_to(root / "about")
+    (root / "about").symlink_to(root / "round")
+    (root / "broken").symlink_to(root / "gone")
+    for source in ("round", str(root / "round"), "round/a.pdf", "broken", "x" * 300, "\ud800.pdf", "sub/a.pdf/b"):
+        with pytest.raises(WorkerError, match="check the path") as caught:
+            await sources_of(uploads, root).resolve(source)
+        assert caught.value.code == "source_not_found"
+        assert str(root) not in caught.value.public_text
+
+
 async def test_without_roots_no_path_is_read(uploads: Uploads, root: Path) -> None:
     for source in (str(root / "sub" / "a.pdf"), "sub/a.pdf"):
         with pytest.raises(WorkerError, match="SAM2_MCP_ALLOWED_ROOTS"):

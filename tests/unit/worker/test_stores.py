@@ -1,21 +1,23 @@
 """Uploads, artifacts, cached readings and work directories on a real disk."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from sam2_mcp_worker.artifacts import Artifacts
-from sam2_mcp_worker.disk import sweep, write_whole
+from sam2_mcp_worker.disk import check_data_dir, storage_errors, sweep, write_whole
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.result_cache import ResultCache, cache_key
 from sam2_mcp_worker.uploads import Uploads, clean_name
-from sam2_mcp_worker.workdirs import remove_leftovers, work_directory
+from sam2_mcp_worker.workdirs import WorkRoot
 
 
 async def body(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -199,20 +201,99 @@ def test_the_sweep_removes_the_old_and_then_the_longest_unused(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["entry4"]
 
 
-def test_no_two_work_directories_share_a_path_and_all_are_removed(tmp_path: Path) -> None:
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[WorkRoot]:
+    work = WorkRoot(tmp_path / "work")
+    work.open()
+    yield work
+    work.close()
+
+
+def test_no_two_work_directories_share_a_path_and_all_are_removed(work: WorkRoot, tmp_path: Path) -> None:
     seen = set()
     for _ in range(200):
-        with work_directory(tmp_path, "page") as path:
+        with work.directory("page") as path:
             (path / "tile").write_text("x", encoding="utf-8")
             assert path not in seen
             seen.add(path)
-    assert list(tmp_path.iterdir()) == []
+    assert list(work.path.iterdir()) == []
+    work.close()
+    assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_what_a_dead_process_left_is_removed_and_what_a_live_one_uses_is_not(tmp_path: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    (tmp_path / f"page-{ended.pid}-1-abcd").mkdir()
-    with work_directory(tmp_path, "page") as mine:
-        assert remove_leftovers(tmp_path) == 1
+RUN_AND_DIE = """
+import os, sys
+from pathlib import Path
+from sam2_mcp_worker.workdirs import WorkRoot
+os.getpid = lambda: 7  # in a container the next worker often has the id of the dead one
+work = WorkRoot(Path(sys.argv[1]))
+work.open()
+directory = work.directory("page")
+(directory.__enter__() / "tile").write_text("x", encoding="utf-8")
+print(work.path, flush=True)
+sys.stdin.read()
+os._exit(9)
+"""
+
+
+def test_what_a_killed_worker_left_is_removed_and_what_live_ones_use_is_not(
+    work: WorkRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    other = subprocess.Popen(
+        [sys.executable, "-c", RUN_AND_DIE, str(tmp_path / "work")], stdin=PIPE, stdout=PIPE, encoding="utf-8"
+    )
+    assert other.stdout is not None
+    theirs = Path(other.stdout.readline().strip())
+    with work.directory("page") as mine:
+        assert WorkRoot(tmp_path / "work").open() == 0
+        assert [path.name for path in theirs.glob("*/*")] == ["tile"]
+        other.communicate()
+        again = WorkRoot(tmp_path / "work")
+        assert again.open() == 1
         assert mine.is_dir()
+        assert not theirs.exists()
+        again.close()
+        assert mine.is_dir()
+
+
+def test_a_work_root_can_be_opened_again(work: WorkRoot) -> None:
+    before = work.path
+    work.close()
+    work.close()
+    assert work.open() == 0
+    with work.directory("page") as path:
+        assert path.parent == work.path != before
+
+
+async def test_an_upload_that_the_disk_refuses_says_what_to_check(uploads: Uploads, tmp_path: Path) -> None:
+    (tmp_path / "files").write_text("a file where the folder should be", encoding="utf-8")
+    with pytest.raises(WorkerError, match="SAM2_MCP_DATA_DIR") as caught:
+        await uploads.store(body(b"abc"), "x")
+    assert caught.value.code == "storage_failed"
+    assert str(tmp_path) not in caught.value.public_text
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOSPC, "no_space"),
+        (errno.EDQUOT, "no_space"),
+        (errno.EFBIG, "no_space"),
+        (errno.EROFS, "storage_failed"),
+    ],
+)
+def test_a_full_disk_is_told_from_a_broken_one(number: int, code: str) -> None:
+    with pytest.raises(WorkerError) as caught, storage_errors():
+        raise OSError(number, os.strerror(number), "/somewhere")
+    assert caught.value.code == code
+    assert "/somewhere" not in caught.value.public_text
+
+
+def test_a_data_directory_that_cannot_be_written_names_the_setting(tmp_path: Path) -> None:
+    check_data_dir(tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(WorkerError, match="set SAM2_MCP_DATA_DIR") as caught:
+        check_data_dir(tmp_path / "file" / "data")
+    assert caught.value.code == "data_dir_unwritable"

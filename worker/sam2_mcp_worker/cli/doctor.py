@@ -7,11 +7,11 @@ import asyncio
 import json
 import socket
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sam2_mcp_worker.disk import check_data_dir
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
@@ -68,9 +68,8 @@ def _bind(settings: Settings) -> str:
 
 
 def _data_dir(settings: Settings) -> str:
-    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryFile(dir=settings.data_dir):
-        return f"{settings.data_dir} can be written"
+    check_data_dir(settings.data_dir)
+    return f"{settings.data_dir} can be written"
 
 
 def _port(settings: Settings) -> str:

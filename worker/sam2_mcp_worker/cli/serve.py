@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 from sam2_mcp_worker.cli.logs import set_up_logging
+from sam2_mcp_worker.disk import check_data_dir
 from sam2_mcp_worker.settings import Settings
 
 
@@ -27,6 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     set_up_logging(settings.log_level, as_json=arguments.json)
     settings.check_bind()
     settings.find_tessdata()
+    check_data_dir(settings.data_dir)
     _detach_stdin()
     from sam2_mcp_worker.cli.server import build_server  # after the checks: their errors come at once
 

@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from sam2_mcp_worker.app import create_app
+from sam2_mcp_worker.disk import check_data_dir
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.settings import Settings
 
@@ -46,8 +47,9 @@ async def running_worker(settings: Settings) -> AsyncIterator[str]:
     """A worker on a free loopback port for the length of the block; gives its base URL.
 
     Raises:
-        WorkerError: it did not start, or its processes cannot load.
+        WorkerError: it did not start, its processes cannot load, or its data directory cannot be written.
     """
+    await asyncio.to_thread(check_data_dir, settings.data_dir)
     app = create_app(settings)
     server = build_server(settings, app)
     task = asyncio.create_task(server.serve())

@@ -13,7 +13,13 @@ from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.version import worker_version
 
 # HTTP status per error code; everything else an upload or artifact can raise is the client's mistake.
-STATUS_BY_CODE = {"upload_too_large": 413, "file_unknown": 404, "artifact_unknown": 404}
+STATUS_BY_CODE = {
+    "upload_too_large": 413,
+    "file_unknown": 404,
+    "artifact_unknown": 404,
+    "no_space": 507,
+    "storage_failed": 500,
+}
 
 # A report shows text of unknown documents: no scripts, no requests, no access to our origin.
 ARTIFACT_HEADERS = {
@@ -55,6 +61,15 @@ def build_routes(services: Services) -> APIRouter:
         with _as_http_errors():
             stored = await anyio.to_thread.run_sync(services.uploads.get, handle)
         return {"handle": stored.handle, "name": stored.name, "size_bytes": stored.size_bytes}
+
+    # Asked before the SDK's own route, which would open a stream that never ends and that nothing is ever sent on:
+    # a stateless server has no sessions to send to or to end (reference/mcp.md 7.25).
+    @router.api_route("/mcp", methods=["GET", "DELETE"])
+    async def mcp_without_sessions() -> JSONResponse:
+        message = "this server has no sessions and no stream of its own: send each request with POST"
+        return JSONResponse(
+            {"detail": {"code": "method_not_allowed", "message": message}}, status_code=405, headers={"Allow": "POST"}
+        )
 
     @router.get("/artifacts/{handle}")
     async def artifact(handle: str) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -118,7 +119,11 @@ def corpus() -> Path:
 
 
 def pytest_configure() -> None:
-    """Tests must not depend on what the developer's shell has set."""
+    """Tests must not depend on what the developer's shell has set.
+
+    The station starts bridges as `python`, which is this very interpreter only if its folder comes first.
+    """
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     for name in list(os.environ):
         if name.startswith("SAM2_MCP_") and name not in ("SAM2_MCP_TESSDATA_DIR", "SAM2_MCP_WRITE_GOLDEN"):
             del os.environ[name]

@@ -8,7 +8,7 @@ each event returns the actions that app.py carries out, in order.
 
 Profile `station`: the host takes the next line as the answer to its oldest request and never looks at the id
 (reference: station.md 1.3). So lines leave in the order in which requests came, one for each; a request goes upstream
-when nothing stands before it; nothing is ever written that no request waits for.
+when all before it are answered; nothing is ever written that no request waits for.
 
 A request that the host cancels gets no line, as MCP demands, and the requests behind it move up. The station itself
 never cancels; a host that does has by that stopped waiting for the line, so nothing shifts.
@@ -28,6 +28,14 @@ HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 # A server that pages for ever would be followed until the deadline; no real list is this long.
 MAX_LIST_PAGES = 100
+
+# The station hands a line to whoever asks its queue next, and a request that comes in the same turn of its event loop
+# in which a line arrives may ask before the waiter that was woken (asyncio.Queue; seen once in some hundred calls, 12
+# in parallel). Callers ask again right after an answer, and ask together; so between requests that overlap a line
+# keeps this distance from the line before it and from the newest request. A lone request is answered at once.
+SETTLE_S = 0.04
+# A host that never pauses must not hold an answer back for long.
+MAX_HOLD_S = 0.5
 
 INSTRUCTIONS = (
     "Tools of a sam2-mcp worker, reached through a bridge. Every call is answered within {limit_s:g} s. A long job "
@@ -91,6 +99,8 @@ class _Entry:
     line: str | None = None
     call: int | None = None  # its number, while it is upstream
     pages: list[list[Any]] = field(default_factory=list)
+    overlaps: bool = False  # another request waited, or came, while this one waited
+    ready_s: float | None = None  # since when it could have been written
 
     @property
     def subject(self) -> str:
@@ -104,13 +114,16 @@ class Ledger:
     Args:
         limit_s: from the arrival of a request's line to its answer, queueing included.
         max_line_bytes: above it an answer is replaced by an error that says so.
+        settle_s: distance in time of a line from the line before it, where requests overlap.
     """
 
-    def __init__(self, limit_s: float, max_line_bytes: int) -> None:
+    def __init__(self, limit_s: float, max_line_bytes: int, settle_s: float = SETTLE_S) -> None:
         self._limit_s = limit_s
         self._max_line_bytes = max_line_bytes
-        self._entries: deque[_Entry] = deque()  # in order of arrival; the first one is never answered yet
+        self._settle_s = settle_s
+        self._entries: deque[_Entry] = deque()  # in order of arrival
         self._calls = 0
+        self._newest_s = 0.0  # when the last line came or went
 
     def __repr__(self) -> str:
         unanswered = sum(entry.line is None for entry in self._entries)
@@ -119,7 +132,10 @@ class Ledger:
     @property
     def next_deadline_s(self) -> float | None:
         """When `clock_moved` must be called at the latest."""
-        return self._entries[0].deadline_s if self._entries else None
+        times_s = [pending.deadline_s] if (pending := self._pending()) else []
+        if self._entries and self._entries[0].line is not None:
+            times_s.append(self._writable_s(self._entries[0]))
+        return min(times_s, default=None)
 
     def received(self, message: Message, now_s: float) -> list[Action]:
         """A message of the host, whose line came at `now_s`."""
@@ -127,32 +143,47 @@ class Ledger:
         deadline_s = now_s + self._limit_s
         match message:
             case Request(id_value, method, params):
-                entry = _Entry(id_value, method, params, deadline_s)
-                self._entries.append(entry)
+                entry = self._append(_Entry(id_value, method, params, deadline_s), now_s)
                 actions += self._answer_locally(entry)
             case Malformed(id_value, code, reason):
-                entry = _Entry(id_value, "", None, deadline_s)
-                self._entries.append(entry)
+                entry = self._append(_Entry(id_value, "", None, deadline_s), now_s)
                 self._set_line(entry, error={"code": code, "message": f"Invalid message: {reason}"})
             case Notification("notifications/cancelled", params):
                 actions += self._cancel(params)
-        return actions + self._advance()
+        return actions + self._advance(now_s)
 
     def answered(self, call: int, answer: Answer, now_s: float) -> list[Action]:
         """What a call upstream brought. A late or unknown call changes nothing."""
-        if self._entries and (head := self._entries[0]).call == call and now_s < head.deadline_s:
-            head.call = None
-            self._record(head, answer)
-        return self._expire(now_s) + self._advance()
+        if (pending := self._pending()) and pending.call == call and now_s < pending.deadline_s:
+            pending.call = None
+            self._record(pending, answer)
+        return self._expire(now_s) + self._advance(now_s)
 
     def clock_moved(self, now_s: float) -> list[Action]:
-        return self._expire(now_s) + self._advance()
+        return self._expire(now_s) + self._advance(now_s)
 
     def closed(self) -> list[Action]:
         """The host closed its end: nothing is written any more."""
         actions = [action for entry in self._entries for action in _abort(entry)]
         self._entries.clear()
         return [*actions, Exit()]
+
+    def _append(self, entry: _Entry, now_s: float) -> _Entry:
+        if self._entries:
+            entry.overlaps = self._entries[-1].overlaps = True
+        self._entries.append(entry)
+        self._newest_s = now_s
+        return entry
+
+    def _pending(self) -> _Entry | None:
+        """The first request without an answer: the one that is upstream, or goes there next."""
+        return next((entry for entry in self._entries if entry.line is None), None)
+
+    def _writable_s(self, entry: _Entry) -> float:
+        """From when on the line of an answered entry at the head may be written."""
+        assert entry.ready_s is not None
+        settled_s = self._newest_s + self._settle_s if entry.overlaps else entry.ready_s
+        return min(settled_s, entry.ready_s + MAX_HOLD_S, entry.deadline_s)
 
     def _answer_locally(self, entry: _Entry) -> list[Action]:
         if entry.method == "ping":
@@ -231,14 +262,19 @@ class Ledger:
             return self._record(entry, Failure("answer_too_large", limit=self._max_line_bytes))
         entry.line = line
 
-    def _advance(self) -> list[Action]:
-        """Write what is answered at the head; then, if the new head is not yet upstream, send it."""
+    def _advance(self, now_s: float) -> list[Action]:
+        """Write what is answered at the head and has settled; send the first request that has no answer yet."""
         actions: list[Action] = []
-        while self._entries and (line := self._entries[0].line) is not None:
+        while self._entries and self._entries[0].line is not None:
+            head = self._entries[0]
+            head.ready_s = now_s if head.ready_s is None else head.ready_s
+            if self._writable_s(head) > now_s:
+                break
             self._entries.popleft()
-            actions.append(Write(line))
-        if self._entries and self._entries[0].call is None:
-            actions.append(self._send(self._entries[0]))
+            self._newest_s = now_s
+            actions.append(Write(str(head.line)))
+        if (pending := self._pending()) and pending.call is None:
+            actions.append(self._send(pending))
         return actions
 
     def _send(self, entry: _Entry) -> Send:

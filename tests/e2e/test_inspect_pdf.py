@@ -14,13 +14,13 @@ import anyio
 import httpx
 import pytest
 from fpdf import FPDF
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 from tests.conftest import RunningWorker, serving
 from tests.e2e.tools import Agent, ToolFailure
 from tests.fakes.documents import bloating_page, crashing_page, document, good_page, hanging_page
 from tests.fakes.raw_pdf import one_page, show, stream
 
-from sam2_mcp_worker.demo.fonts import find_fonts
+from sam2_mcp_worker.demo.fonts import find_fonts, load_font
 from sam2_mcp_worker.demo.leaflet import LeafletTruth, make_leaflet
 from sam2_mcp_worker.settings import Settings
 
@@ -178,7 +178,7 @@ async def test_a_layer_line_under_a_picture_that_says_something_else_is_no_evide
     """The fraud case: the claim is in the text layer, and people see the disclaimer printed over it."""
     fonts = find_fonts()
     patch = Image.new("RGB", (700, 60), "white")
-    font = ImageFont.truetype(str(fonts["body"]), 36)
+    font = load_font(fonts["body"], 36)
     ImageDraw.Draw(patch).text((10, 8), "원금 손실이 발생할 수 있음", font=font, fill="black")
     patch.save(tmp_path / "patch.png")
     pdf = FPDF(unit="pt", format=(500, 400))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 from tests.conftest import RunningWorker, serving
 from tests.e2e.tools import Agent, ToolFailure
 
-from sam2_mcp_worker.demo.fonts import find_fonts
+from sam2_mcp_worker.demo.fonts import find_fonts, load_font
 from sam2_mcp_worker.settings import Settings
 
 ROW_PX = 80
@@ -22,7 +22,7 @@ def squeezed(text: str) -> str:
 
 
 def draw_rows(path: Path, rows: list[str], width: int = 900, size: int = 28) -> Path:
-    font = ImageFont.truetype(str(find_fonts()["body"]), size)
+    font = load_font(find_fonts()["body"], size)
     image = Image.new("RGB", (width, ROW_PX * len(rows) + 40), "white")
     pen = ImageDraw.Draw(image)
     for row, text in enumerate(rows):

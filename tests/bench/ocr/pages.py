@@ -98,7 +98,8 @@ class Page:
 
 @lru_cache(maxsize=256)
 def load_font(name: str, size_px: int) -> ImageFont.FreeTypeFont:
-    return ImageFont.truetype(str(FONT_DIR / f"{name}.ttf"), size_px)
+    """Basic layout: the same advances whether or not the machine has libraqm and libfribidi."""
+    return ImageFont.truetype(str(FONT_DIR / f"{name}.ttf"), size_px, layout_engine=ImageFont.Layout.BASIC)
 
 
 def text_width(text: str, font: str, size_px: int) -> float:

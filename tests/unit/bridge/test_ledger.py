@@ -13,7 +13,9 @@ from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.framing import INVALID_REQUEST, Malformed, Message, Notification, Request
 from sam2_mcp_bridge.ledger import (
     HANDSHAKE_VERSIONS,
+    MAX_HOLD_S,
     MAX_LIST_PAGES,
+    SETTLE_S,
     Abort,
     Action,
     Connect,
@@ -76,6 +78,11 @@ class Drive:
     @property
     def answers(self) -> list[dict[str, Any]]:
         return [answer for _, answer in self.lines]
+
+
+def unsettled() -> Drive:
+    """For tests of what is written rather than of when."""
+    return Drive(ledger=Ledger(LIMIT_S, MAX_LINE_BYTES, settle_s=0))
 
 
 def text_of(answer: dict[str, Any]) -> str:
@@ -204,7 +211,7 @@ def test_initialize_succeeds_whatever_the_host_wants(params: Any) -> None:
 
 
 def test_what_the_bridge_answers_itself_still_waits_for_its_turn() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(1)
     drive.call(2, "ping")
     assert drive.lines == []
@@ -261,7 +268,7 @@ def test_a_late_answer_is_dropped_and_the_next_call_gets_its_own() -> None:
 
 
 def test_a_cancelled_call_is_stopped_and_gets_no_line() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(1)
     drive.call(2)
     drive.receive(Notification("notifications/cancelled", {"requestId": "1"}))  # another id
@@ -274,7 +281,7 @@ def test_a_cancelled_call_is_stopped_and_gets_no_line() -> None:
 
 
 def test_initialize_and_malformed_lines_cannot_be_cancelled() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(7)
     drive.call(1, "initialize")
     drive.receive(Malformed(1, INVALID_REQUEST, "test"))
@@ -376,3 +383,60 @@ def test_when_the_host_is_gone_the_call_is_stopped_and_nothing_is_written() -> N
     drive.take(drive.ledger.closed())
     assert drive.aborted == [1] and drive.others == [Exit()] and drive.lines == []
     assert drive.ledger.next_deadline_s is None
+
+
+def test_a_lone_request_is_answered_at_once() -> None:
+    drive = Drive()
+    for tag in (1, 2):
+        drive.call(tag)
+        drive.answer(Result({"tag": tag}))
+    assert [at_s for at_s, _ in drive.lines] == [100.0, 100.0]
+
+
+def test_lines_of_requests_that_overlap_keep_their_distance() -> None:
+    drive = Drive()
+    for tag in (1, 2, 3):
+        drive.call(tag)
+    for tag in (1, 2, 3):
+        drive.answer(Result({"tag": tag}))  # the next one is upstream while the line before it settles
+    assert drive.lines == []
+    drive.wait(1)
+    times_s = [at_s for at_s, _ in drive.lines]
+    assert [answer["id"] for answer in drive.answers] == [1, 2, 3]
+    assert times_s == pytest.approx([100 + SETTLE_S, 100 + 2 * SETTLE_S, 100 + 3 * SETTLE_S])
+
+
+def test_a_line_waits_until_the_newest_request_has_settled() -> None:
+    drive = Drive()
+    drive.call(1)
+    drive.call(2)
+    drive.wait(SETTLE_S / 2)
+    drive.answer(Result({}))
+    drive.call(3)
+    drive.wait(SETTLE_S * 0.9)
+    assert drive.lines == []
+    drive.wait(SETTLE_S * 0.2)
+    assert [answer["id"] for answer in drive.answers] == [1]
+
+
+def test_a_host_that_never_pauses_gets_its_answer_all_the_same() -> None:
+    drive = Drive()
+    drive.call(1)
+    drive.call(2)
+    drive.answer(Result({}))
+    for tag in range(3, 60):
+        drive.wait(SETTLE_S / 2)
+        drive.call(tag)
+    assert drive.answers[0]["id"] == 1
+    assert drive.lines[0][0] == pytest.approx(100 + MAX_HOLD_S)
+
+
+def test_no_line_is_held_back_beyond_its_deadline() -> None:
+    drive = Drive()
+    drive.call(1)
+    drive.call(2)
+    drive.wait(LIMIT_S - SETTLE_S / 2)
+    drive.call(3)
+    drive.answer(Result({"tag": 1}))
+    drive.wait(SETTLE_S)
+    assert drive.lines[0] == (100 + LIMIT_S, {"jsonrpc": "2.0", "id": 1, "result": {"tag": 1}})

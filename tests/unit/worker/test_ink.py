@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
-from tests.bench.ocr.pages import FONT_DIR
+from PIL import Image, ImageDraw
+from tests.bench.ocr.pages import load_font
 
 from sam2_mcp_worker.media.ink import Box, residual_ink
 
@@ -23,7 +23,7 @@ def printed(
 ) -> tuple[RGB, list[Box]]:
     """The picture with lines on it, and the boxes of their ink."""
     draw = ImageDraw.Draw(image)
-    font = ImageFont.truetype(str(FONT_DIR / "NanumGothic.ttf"), size_px)
+    font = load_font("NanumGothic", size_px)
     boxes = []
     for i, text in enumerate(lines):
         at = (40, 40 + i * size_px * 2)
@@ -120,7 +120,7 @@ def test_what_is_no_print_raises_no_alarm(picture: object) -> None:
 def test_the_panel_around_known_text_is_not_taken_for_text() -> None:
     image = paper((245, 248, 252))
     draw = ImageDraw.Draw(image)
-    font = ImageFont.truetype(str(FONT_DIR / "NanumGothicBold.ttf"), 20)
+    font = load_font("NanumGothicBold", 20)
     known = []
     for i, label in enumerate(("약관 내려받기", "보험료 계산하기", "지금 가입하기")):
         x = 40 + i * 200

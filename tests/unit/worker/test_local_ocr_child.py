@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 from tests.bench.ocr import pages
 from tests.bench.ocr.score import Read, score_page
 
@@ -38,7 +38,7 @@ def sheet(
     image = Image.new("RGB", (800, 60 + 80 * len(lines)), ground)
     draw = ImageDraw.Draw(image)
     for i, (text, size_px) in enumerate(lines):
-        font = ImageFont.truetype(str(pages.FONT_DIR / "NanumGothic.ttf"), size_px)
+        font = pages.load_font("NanumGothic", size_px)
         draw.text((50, 50 + 80 * i), text, font=font, fill=ink)
     return np.asarray(image, np.uint8)
 
@@ -80,8 +80,9 @@ def test_figures_and_addresses_are_read_though_the_korean_model_knows_no_latin(t
 def test_hangul_beside_an_address_is_never_passed_over(tmp_path: Path) -> None:
     answer = read(tmp_path, sheet(("누리집 www.example.com/apply 또는 전화로 24시간 신청", 16)))
     (line,) = answer["lines"]
-    assert line["text"].startswith("누리집 www.example.com/apply 또는")
-    assert line["text"].endswith("24시간 신청")
+    text = "".join(line["text"].split())  # where words end is a guess of the reader
+    assert text.startswith("누리집www.example.com/apply또는")
+    assert text.endswith("24시간신청")
 
 
 @pytest.mark.parametrize("size_px", [12, 16, 24])

@@ -5,6 +5,7 @@ working directory must not be imported in place of the standard library's.)
 """
 
 import os
+import signal
 import sys
 
 
@@ -22,7 +23,17 @@ def claim_wire() -> tuple[int, int]:
     return requests, answers
 
 
+def leave_stopping_to_the_server() -> None:
+    """Ignore the signals that a terminal or supervisor sends to a whole group: the server ends its children itself.
+
+    A child that obeyed them would turn a call that the server still finishes into a crashed page.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+
+
 if __name__ == "__main__":
+    leave_stopping_to_the_server()
     wire = claim_wire()
     from sam2_mcp_worker.execution.task_server import main  # only now: an import may print
 

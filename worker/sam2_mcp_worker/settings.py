@@ -15,6 +15,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, MAX_PIXELS
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
@@ -83,8 +84,7 @@ class Settings(BaseSettings):
         512 * 1024**2, ge=1, description="Largest file that POST /files and https sources accept."
     )
     max_request_bytes: int = Field(4 * 1024**2, ge=1024, description="Largest MCP request body.")
-    # 1916 x 120,000 px, the tallest page met in the field, is 230 MP.
-    max_picture_pixels: int = Field(250_000_000, ge=1, description="Largest picture or rendered page, in pixels.")
+    max_picture_pixels: int = Field(MAX_PIXELS, ge=1, description="Largest picture or rendered page, in pixels.")
     max_pages: int = Field(2000, ge=1, description="Largest PDF, in pages.")
     # Hosts cut or refuse above 50,000 characters (tool-rules.md 10).
     result_max_chars: int = Field(40_000, ge=4000, le=1_000_000, description="Most characters in one tool result.")
@@ -98,8 +98,9 @@ class Settings(BaseSettings):
 
     ocr_processes: int = Field(0, ge=0, le=64, description="OCR child processes; 0 means one per core, at most 4.")
     decoder_processes: int = Field(2, ge=1, le=64, description="Child processes that decode PDFs and images.")
-    # 2 GiB of address space: a 250 MP page renders in strips, a 60 MP JPEG decodes whole in under 1 GiB.
-    decoder_memory_bytes: int = Field(2 * 1024**3, ge=256 * 1024**2, description="Address space of one decoder child.")
+    decoder_memory_bytes: int = Field(
+        DECODER_MEMORY_LIMIT_BYTES, ge=256 * 1024**2, description="Address space of one decoder child."
+    )
     ocr_languages: CommaList = Field(("kor",), description="Languages to read, by their traineddata names.")
     tessdata_dir: Path | None = Field(
         None, description="Folder with <language>.traineddata; searched for when not set."

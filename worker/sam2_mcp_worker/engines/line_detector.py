@@ -12,8 +12,9 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
+
+from sam2_mcp_worker.engines.onnx_session import open_session
 
 Quad = NDArray[np.float32]
 """(4, 2) corners x, y: top left, top right, bottom right, bottom left in reading direction."""
@@ -29,15 +30,7 @@ class LineDetector:
     """One loaded network. Not shared between threads."""
 
     def __init__(self, model_path: Path, *, threads: int) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # The arena keeps the peak of the largest tile for ever: +380 MB resident and no faster (measured).
-        options.enable_cpu_mem_arena = False
-        options.log_severity_level = 3
-        # Idle threads that spin would take the second core from the other child.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
+        self._session = open_session(model_path, threads=threads)
         self._input = self._session.get_inputs()[0].name
 
     def find(self, rgb: NDArray[np.uint8]) -> list[Quad]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from sam2_mcp_worker.engines.line_crop import CROP_HEIGHT_PX, INK_LEVEL
 from sam2_mcp_worker.engines.line_reader import LineText, Symbol
+from sam2_mcp_worker.engines.onnx_session import open_session
 
 STEP_PX = 8  # columns of a 48 px crop for each step of the network
 SURE = 0.8  # mean probability of a run; right readings have 0.9 and more, readings of cut Hangul 0.4-0.6
@@ -50,13 +50,7 @@ class SignReader:
     """One loaded network. Not shared between threads."""
 
     def __init__(self, model_path: Path, *, threads: int) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.enable_cpu_mem_arena = False
-        options.log_severity_level = 3
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
+        self._session = open_session(model_path, threads=threads)
         self._input = self._session.get_inputs()[0].name
         characters = self._session.get_modelmeta().custom_metadata_map["character"].splitlines()
         self._characters = ["", *characters, " "]  # 0 is CTC's blank

@@ -17,7 +17,7 @@ import anyio
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from pydantic import ValidationError
 
@@ -29,6 +29,9 @@ from sam2_mcp_worker.tools import get_status, inspect_pdf, read_text
 from sam2_mcp_worker.version import worker_version
 
 BUDGET_HEADER = "sam2-mcp-budget-ms"
+
+# In Base64 just below the 1 MiB at which MCP clients give up an event (reference/mcp.md 1.5).
+MAX_RESOURCE_BYTES = 700 * 1024
 
 # The list of tools never changes while the worker runs; clients may keep it for an hour.
 TOOL_LIST_TTL_MS = 3_600_000
@@ -115,6 +118,8 @@ class ToolServer(MCPServer[Any]):
         try:
             handle = str(uri)[len(URI_PREFIX) :]
             artifact, path = await anyio.to_thread.run_sync(self._services.artifacts.get, handle)
+            if (await anyio.Path(path).stat()).st_size > MAX_RESOURCE_BYTES:
+                raise ResourceError(f"the artifact is too large to be read here: fetch it with GET /artifacts/{handle}")
             data = await anyio.Path(path).read_bytes()
         except (WorkerError, OSError) as error:
             raise ResourceNotFoundError(str(error) if isinstance(error, WorkerError) else "artifact gone") from error

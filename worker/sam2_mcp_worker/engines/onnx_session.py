@@ -1,0 +1,22 @@
+"""Opens a network in ONNX Runtime, for a child process that shares two cores with another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnxruntime
+
+
+def open_session(model_path: Path, *, threads: int) -> onnxruntime.InferenceSession:
+    """A session on the CPU with this many threads.
+
+    The arena is off: it keeps the peak of the largest tile for ever, +380 MB resident, and is no faster (measured).
+    Idle threads do not spin: they would take the second core from the other child.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])

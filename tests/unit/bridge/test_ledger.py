@@ -1,88 +1,25 @@
 """The ledger alone, with made-up times. `Drive` does what app.py does: it calls `clock_moved` at each deadline."""
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.bridge.drive import LIMIT_S, MAX_LINE_BYTES, Drive, unsettled
 
 from sam2_mcp_bridge import __version__
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.framing import INVALID_REQUEST, Malformed, Message, Notification, Request
+from sam2_mcp_bridge.framing import INVALID_REQUEST, Malformed, Notification
 from sam2_mcp_bridge.ledger import (
     HANDSHAKE_VERSIONS,
-    MAX_HOLD_S,
     MAX_LIST_PAGES,
-    SETTLE_S,
-    Abort,
-    Action,
     Connect,
     Exit,
-    Ledger,
     Refusal,
     Result,
     Send,
-    Write,
 )
-
-LIMIT_S = 27.0
-MAX_LINE_BYTES = 64 * 1024
-
-
-@dataclass
-class Drive:
-    now_s: float = 100.0
-    ledger: Ledger = field(default_factory=lambda: Ledger(LIMIT_S, MAX_LINE_BYTES))
-    sends: list[Send] = field(default_factory=list)
-    lines: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
-    in_flight: int | None = None
-    aborted: list[int] = field(default_factory=list)
-    others: list[Action] = field(default_factory=list)
-
-    def take(self, actions: list[Action]) -> None:
-        for action in actions:
-            match action:
-                case Send():
-                    assert self.in_flight is None, "one request upstream at a time"
-                    self.in_flight = action.call
-                    self.sends.append(action)
-                case Abort(call):
-                    assert call == self.sends[-1].call
-                    self.in_flight = None
-                    self.aborted.append(call)
-                case Write(line):
-                    self.lines.append((self.now_s, json.loads(line)))
-                case _:
-                    self.others.append(action)
-
-    def wait(self, seconds: float) -> None:
-        until_s = self.now_s + seconds
-        while (deadline_s := self.ledger.next_deadline_s) is not None and deadline_s <= until_s:
-            self.now_s = deadline_s
-            self.take(self.ledger.clock_moved(deadline_s))
-        self.now_s = until_s
-
-    def receive(self, message: Message) -> None:
-        self.take(self.ledger.received(message, self.now_s))
-
-    def call(self, id_value: int | str = 1, method: str = "tools/call", params: Any = None) -> None:
-        self.receive(Request(id_value, method, params))
-
-    def answer(self, answer: Result | Refusal | Failure) -> None:
-        assert self.in_flight is not None
-        call, self.in_flight = self.in_flight, None
-        self.take(self.ledger.answered(call, answer, self.now_s))
-
-    @property
-    def answers(self) -> list[dict[str, Any]]:
-        return [answer for _, answer in self.lines]
-
-
-def unsettled() -> Drive:
-    """For tests of what is written rather than of when."""
-    return Drive(ledger=Ledger(LIMIT_S, MAX_LINE_BYTES, settle_s=0))
 
 
 def text_of(answer: dict[str, Any]) -> str:
@@ -383,60 +320,3 @@ def test_when_the_host_is_gone_the_call_is_stopped_and_nothing_is_written() -> N
     drive.take(drive.ledger.closed())
     assert drive.aborted == [1] and drive.others == [Exit()] and drive.lines == []
     assert drive.ledger.next_deadline_s is None
-
-
-def test_a_lone_request_is_answered_at_once() -> None:
-    drive = Drive()
-    for tag in (1, 2):
-        drive.call(tag)
-        drive.answer(Result({"tag": tag}))
-    assert [at_s for at_s, _ in drive.lines] == [100.0, 100.0]
-
-
-def test_lines_of_requests_that_overlap_keep_their_distance() -> None:
-    drive = Drive()
-    for tag in (1, 2, 3):
-        drive.call(tag)
-    for tag in (1, 2, 3):
-        drive.answer(Result({"tag": tag}))  # the next one is upstream while the line before it settles
-    assert drive.lines == []
-    drive.wait(1)
-    times_s = [at_s for at_s, _ in drive.lines]
-    assert [answer["id"] for answer in drive.answers] == [1, 2, 3]
-    assert times_s == pytest.approx([100 + SETTLE_S, 100 + 2 * SETTLE_S, 100 + 3 * SETTLE_S])
-
-
-def test_a_line_waits_until_the_newest_request_has_settled() -> None:
-    drive = Drive()
-    drive.call(1)
-    drive.call(2)
-    drive.wait(SETTLE_S / 2)
-    drive.answer(Result({}))
-    drive.call(3)
-    drive.wait(SETTLE_S * 0.9)
-    assert drive.lines == []
-    drive.wait(SETTLE_S * 0.2)
-    assert [answer["id"] for answer in drive.answers] == [1]
-
-
-def test_a_host_that_never_pauses_gets_its_answer_all_the_same() -> None:
-    drive = Drive()
-    drive.call(1)
-    drive.call(2)
-    drive.answer(Result({}))
-    for tag in range(3, 60):
-        drive.wait(SETTLE_S / 2)
-        drive.call(tag)
-    assert drive.answers[0]["id"] == 1
-    assert drive.lines[0][0] == pytest.approx(100 + MAX_HOLD_S)
-
-
-def test_no_line_is_held_back_beyond_its_deadline() -> None:
-    drive = Drive()
-    drive.call(1)
-    drive.call(2)
-    drive.wait(LIMIT_S - SETTLE_S / 2)
-    drive.call(3)
-    drive.answer(Result({"tag": 1}))
-    drive.wait(SETTLE_S)
-    assert drive.lines[0] == (100 + LIMIT_S, {"jsonrpc": "2.0", "id": 1, "result": {"tag": 1}})

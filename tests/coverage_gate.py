@@ -3,7 +3,6 @@
 Prints a table and ends with 1 when a promise is broken. Run by `make test` after the tests.
 """
 
-import io
 import json
 import sys
 import tempfile
@@ -23,8 +22,25 @@ COMPLETE = (
     "worker/sam2_mcp_worker/cursors.py",
     "worker/sam2_mcp_worker/web/guard.py",
 )
-# Most code that runs in killable children leaves no coverage behind when it is killed.
-OVERALL_PERCENT = 85.0
+# These run as programs or in killable children, which leave no coverage data behind; tests start them for real.
+IN_OTHER_PROCESSES = (
+    "worker/sam2_mcp_worker/__main__.py",
+    "worker/sam2_mcp_worker/cli/",
+    "worker/sam2_mcp_worker/demo/walk.py",
+    "worker/sam2_mcp_worker/demo/processes.py",
+    "worker/sam2_mcp_worker/execution/child.py",
+    "worker/sam2_mcp_worker/execution/task_server.py",
+    "worker/sam2_mcp_worker/media/decoder_child.py",
+    "worker/sam2_mcp_worker/media/image_child.py",
+    "worker/sam2_mcp_worker/media/page_ink.py",
+    "worker/sam2_mcp_worker/media/pdf_child.py",
+    "worker/sam2_mcp_worker/media/pdf_document.py",
+    "worker/sam2_mcp_worker/media/pdf_objects.py",
+    "worker/sam2_mcp_worker/media/pdf_render.py",
+    "worker/sam2_mcp_worker/media/pdf_text.py",
+    "worker/sam2_mcp_worker/media/pixel_writer.py",
+)
+OVERALL_PERCENT = 95.0
 
 
 def main() -> int:
@@ -35,18 +51,21 @@ def main() -> int:
         report = Path(folder) / "coverage.json"
         coverage.json_report(outfile=str(report))
         data = json.loads(report.read_text(encoding="utf-8"))
-    broken = 0
+    broken = tried = total = 0
     for name, about in sorted(data["files"].items()):
+        if not name.replace("\\", "/").startswith(IN_OTHER_PROCESSES):
+            summary = about["summary"]
+            tried += summary["covered_lines"] + summary["covered_branches"]
+            total += summary["num_statements"] + summary["num_branches"]
         if name.replace("\\", "/").startswith(COMPLETE):
             percent = about["summary"]["percent_covered"]
             missing = [*map(str, about["missing_lines"]), *(f"{a}->{b}" for a, b in about["missing_branches"])]
             print(f"{percent:6.1f} %  {name}  {'missing ' + ', '.join(missing) if missing else ''}")
             broken += bool(missing)
-    overall = data["totals"]["percent_covered"]
-    print(f"{overall:6.1f} %  overall, at least {OVERALL_PERCENT} % asked for")
+    overall = 100 * tried / total
+    print(f"{overall:6.1f} %  of all that runs in the tests' own process, at least {OVERALL_PERCENT} % asked for")
     if broken or overall < OVERALL_PERCENT:
         print(f"coverage gate: {broken} modules that must be complete are not")
-        coverage.report(file=io.StringIO())
         return 1
     return 0
 

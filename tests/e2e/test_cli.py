@@ -20,13 +20,13 @@ from sam2_mcp_worker.demo.processes import free_port, wait_until_ready
 WORKER = [sys.executable, "-m", "sam2_mcp_worker"]
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, timeout_s: float = 100, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*WORKER, *arguments],
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=100,
+        timeout=timeout_s,
         env=os.environ | {"PYTHONIOENCODING": "utf-8"} | environment,
     )
 
@@ -116,6 +116,18 @@ def test_a_data_directory_that_cannot_be_written_is_one_line_that_names_the_sett
 def test_a_port_that_is_taken_ends_serve_with_3(worker: RunningWorker, tmp_path: Path) -> None:
     done = run("serve", "--port", worker.base_url.rsplit(":", 1)[1], SAM2_MCP_DATA_DIR=str(tmp_path))
     assert done.returncode == 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_demo_accounts_for_all_nine_pages_through_the_station(tmp_path: Path) -> None:
+    done = run("demo", "--json", "--out", str(tmp_path / "out"), timeout_s=150)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert sorted(page["page_number"] for page in result["pages"]) == list(range(1, 10))
+    assert result["coverage"] == {"total": 9, "done": 9, "failed": [], "unreached": []}
+    assert max(result["calls_s"]) < 27
+    assert "든든건강보험" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_doctor_finds_what_is_there_and_what_is_missing(tmp_path: Path) -> None:

@@ -49,6 +49,14 @@ def test_cursors_of_other_requests_and_damaged_ones_say_what_to_do(cursor: str) 
         decode_cursor(cursor, "inspect_pdf", KEY)
 
 
+def test_numbers_of_every_kind_come_back_and_those_without_end_do_not() -> None:
+    assert decode_cursor(encode_cursor("t", KEY, {"d": 1.5}), "t", KEY)["d"] == 1.5
+    for number in ("1e999", "-1e999", "9" * 40):
+        text = f'{{"t":"t","k":"{KEY[:16]}","d":{number}}}'
+        with pytest.raises(WorkerError, match="without cursor"):
+            decode_cursor(base64.urlsafe_b64encode(text.encode()).decode(), "t", KEY)
+
+
 @given(st.sets(st.integers(1, 300), min_size=1))
 def test_ranges_are_the_inverse_of_number_ranges(numbers: set[int]) -> None:
     assert parse_ranges(number_ranges(sorted(numbers)), limit=300) == sorted(numbers)

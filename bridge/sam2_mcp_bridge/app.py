@@ -75,6 +75,7 @@ class Bridge:
             match action:
                 case Write(line):
                     self._wire.write_line(line)
+                    self._ledger.written(time.monotonic())
                 case Send():
                     self._exchanges[action.call] = Exchange(action.deadline_s)
                     _start(self._call, action, self._exchanges[action.call])

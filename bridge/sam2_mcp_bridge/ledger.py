@@ -34,8 +34,10 @@ MAX_LIST_PAGES = 100
 # in parallel). Callers ask again right after an answer, and ask together; so between requests that overlap a line
 # keeps this distance from the line before it and from the newest request. A lone request is answered at once.
 SETTLE_S = 0.04
-# A host that never pauses must not hold an answer back for long.
+# A host that never pauses must not hold an answer back for longer. Requests that overlap are given up that much
+# before their deadline, at most a tenth of it, so that lines which are due together can keep their distance.
 MAX_HOLD_S = 0.5
+HOLD_SHARE = 0.1
 
 INSTRUCTIONS = (
     "Tools of a sam2-mcp worker, reached through a bridge. Every call is answered within {limit_s:g} s. A long job "
@@ -121,6 +123,7 @@ class Ledger:
         self._limit_s = limit_s
         self._max_line_bytes = max_line_bytes
         self._settle_s = settle_s
+        self._hold_s = min(MAX_HOLD_S, HOLD_SHARE * limit_s) if settle_s else 0.0
         self._entries: deque[_Entry] = deque()  # in order of arrival
         self._calls = 0
         self._newest_s = 0.0  # when the last line came or went
@@ -132,7 +135,7 @@ class Ledger:
     @property
     def next_deadline_s(self) -> float | None:
         """When `clock_moved` must be called at the latest."""
-        times_s = [pending.deadline_s] if (pending := self._pending()) else []
+        times_s = [self._due_s(pending)] if (pending := self._pending()) else []
         if self._entries and self._entries[0].line is not None:
             times_s.append(self._writable_s(self._entries[0]))
         return min(times_s, default=None)
@@ -154,10 +157,14 @@ class Ledger:
 
     def answered(self, call: int, answer: Answer, now_s: float) -> list[Action]:
         """What a call upstream brought. A late or unknown call changes nothing."""
-        if (pending := self._pending()) and pending.call == call and now_s < pending.deadline_s:
+        if (pending := self._pending()) and pending.call == call and now_s < self._due_s(pending):
             pending.call = None
             self._record(pending, answer)
         return self._expire(now_s) + self._advance(now_s)
+
+    def written(self, now_s: float) -> None:
+        """A line has left; the next one keeps its distance from now, however long the pipe was full."""
+        self._newest_s = max(self._newest_s, now_s)
 
     def clock_moved(self, now_s: float) -> list[Action]:
         return self._expire(now_s) + self._advance(now_s)
@@ -172,8 +179,12 @@ class Ledger:
         if self._entries:
             entry.overlaps = self._entries[-1].overlaps = True
         self._entries.append(entry)
-        self._newest_s = now_s
+        self._newest_s = max(self._newest_s, now_s)  # the reader's clock may be behind that of the last write
         return entry
+
+    def _due_s(self, entry: _Entry) -> float:
+        """When a request without an answer is given up."""
+        return entry.deadline_s - (self._hold_s if entry.overlaps else 0.0)
 
     def _pending(self) -> _Entry | None:
         """The first request without an answer: the one that is upstream, or goes there next."""
@@ -215,7 +226,7 @@ class Ledger:
     def _expire(self, now_s: float) -> list[Action]:
         actions: list[Action] = []
         for entry in self._entries:  # in order of their deadlines
-            if entry.deadline_s > now_s:
+            if self._due_s(entry) > now_s:
                 break
             if entry.line is None:
                 code = "not_started" if entry.call is None else "deadline"
@@ -271,9 +282,10 @@ class Ledger:
             if self._writable_s(head) > now_s:
                 break
             self._entries.popleft()
-            self._newest_s = now_s
+            self.written(now_s)
             actions.append(Write(str(head.line)))
-        if (pending := self._pending()) and pending.call is None:
+        # What is about to be given up is not even started: the worker would begin it and be cut off.
+        if (pending := self._pending()) and pending.call is None and self._due_s(pending) - now_s > self._hold_s:
             actions.append(self._send(pending))
         return actions
 
@@ -281,7 +293,7 @@ class Ledger:
         self._calls += 1
         entry.call = self._calls
         params = _unwrapped(entry.params) if entry.method == "tools/call" else entry.params
-        return Send(entry.call, entry.method, params, entry.deadline_s)
+        return Send(entry.call, entry.method, params, self._due_s(entry))
 
 
 def _get(params: Any, key: str) -> Any:

@@ -22,11 +22,13 @@ class Deadline:
 
     at_s: float
     clock: Clock = time.monotonic
+    margin_s: float = 0.0
+    """Kept free behind it, for the answer; whoever uses a part of it must be done inside it."""
 
     @classmethod
-    def after(cls, seconds: float, clock: Clock = time.monotonic) -> Deadline:
+    def after(cls, seconds: float, clock: Clock = time.monotonic, *, margin_s: float = 0.0) -> Deadline:
         """A deadline this many seconds from now; a negative number is a deadline that has passed."""
-        return cls(clock() + seconds, clock)
+        return cls(clock() + seconds, clock, margin_s)
 
     def remaining_s(self) -> float:
         """Seconds left, never below 0."""

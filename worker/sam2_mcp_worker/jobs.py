@@ -31,6 +31,9 @@ class Job:
         self.coverage: Coverage[int, Any] = Coverage(items)
         self.notes: dict[str, Any] = {}  # what the pipeline keeps between calls, such as the handle of its report
         self.waiting = 0
+        self.wanted = False  # a call left it unfinished and may come back for it
+        self.error: Exception | None = None
+        self.error_told = False
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
 
@@ -44,6 +47,12 @@ class Job:
     def finished(self) -> bool:
         """Whether nothing will be settled any more."""
         return self.task is not None and self.task.done()
+
+    def raise_error(self) -> None:
+        """Raise what ended the job early, if something did. The next call after that starts it anew."""
+        if self.error is not None:
+            self.error_told = True
+            raise self.error
 
     async def wait(self, deadline: Deadline) -> None:
         """Wait until everything is settled or the deadline is reached; never raises the job's errors."""
@@ -82,7 +91,7 @@ class Jobs:
     def join(self, key: str, items: tuple[int, ...], start: Start) -> JobVisit:
         """A context in which the caller takes part in the job `key`, which is started when there is none."""
         job = self._jobs.get(key)
-        if job is None or (job.finished and not job.coverage.complete):
+        if job is None or (job.finished and not job.coverage.complete and (job.error is None or job.error_told)):
             job = self._jobs[key] = Job(key, items)
             job.task = asyncio.create_task(self._run(job, start), name=f"job {key[:8]}")
         return JobVisit(self, job)
@@ -90,6 +99,8 @@ class Jobs:
     async def _run(self, job: Job, start: Start) -> None:
         try:
             await start(job)
+        except Exception as error:
+            job.error = error  # for the next call that looks
         finally:
             if job.waiting == 0:
                 self._forget_later(job)
@@ -102,13 +113,14 @@ class Jobs:
             job.timer = None
 
     def leave(self, job: Job, *, cancelled: bool) -> None:
-        """A caller goes. The last one decides: cancelled stops the job, otherwise it goes on for the limit."""
+        """A caller goes. A job that every caller cancelled stops; otherwise it goes on for the limit."""
         job.waiting -= 1
+        job.wanted |= not cancelled
         if job.waiting > 0:
             return
         if job.finished:
             self._forget_later(job)
-        elif cancelled or self._background_limit_s <= 0:
+        elif not job.wanted or self._background_limit_s <= 0:
             self._stop(job)
         else:
             job.timer = asyncio.get_running_loop().call_later(self._background_limit_s, self._stop, job)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifacts
 from sam2_mcp_worker.disk import sweep
@@ -61,6 +63,7 @@ class Services:
         )
         self.reader = LocalOcr(self.ocr_pool, identity=local_ocr_identity(tessdata_dir, settings.ocr_languages))
         self._sweeper: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Make the folders, clear what a killed worker left, and let the children load; does not wait for them."""
@@ -69,11 +72,19 @@ class Services:
         await self.decoders.start(wait=False)
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweeper")
 
+    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something small to its end, though the call that wants it may leave; `close` waits for it."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
     async def close(self) -> None:
         """Stop jobs, then the children they use."""
         if self._sweeper is not None:
             self._sweeper.cancel()
         await self.jobs.close()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.gather(self.decoders.close(), self.ocr_pool.close())
         await asyncio.to_thread(self._work.close)
 

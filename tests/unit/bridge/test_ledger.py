@@ -157,7 +157,7 @@ def test_what_the_bridge_answers_itself_still_waits_for_its_turn() -> None:
 
 
 def test_at_the_deadline_a_call_is_stopped_and_says_what_to_do() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(1, params={"name": "inspect_pdf"})
     drive.wait(5)
     drive.call(2, params={"name": "read_text"})

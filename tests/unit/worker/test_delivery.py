@@ -117,6 +117,19 @@ def test_a_page_that_failed_before_a_restart_is_reported_failed_until_it_is_read
     assert from_cursor(next_cursor("t", KEY, coverage, before, pages), "t", KEY, 3).failed == set()
 
 
+def test_a_page_that_became_readable_and_did_not_fit_comes_with_the_next_result() -> None:
+    before = Delivered(delivered={1, 3}, failed={3})
+    coverage: Coverage[int, Any] = Coverage((1, 2, 3))
+    for number in (1, 2, 3):
+        coverage.mark_done(number, page("x" * 400))
+    first = pack(coverage, before, 800, False)
+    assert [part.page_number for part in first] == [2]
+    then = from_cursor(next_cursor("t", KEY, coverage, before, first), "t", KEY, 3)
+    second = pack(coverage, then, 800, False)
+    assert [part.page_number for part in second] == [3]
+    assert next_cursor("t", KEY, coverage, then, second) is None
+
+
 def test_an_unfinished_job_does_not_fill_a_result() -> None:
     coverage: Coverage[int, Any] = Coverage((1, 2))
     coverage.mark_done(1, page("short"))

@@ -138,8 +138,47 @@ async def test_a_job_that_broke_is_started_anew_by_the_next_call() -> None:
     async with jobs.join("k", (1,), start) as job:
         await job.wait(Deadline.after(60))
         assert job.finished
-        assert isinstance(job.task and job.task.exception(), OSError)
+        with pytest.raises(OSError, match="disk full"):
+            job.raise_error()
     async with jobs.join("k", (1,), start) as job:
         await job.wait(Deadline.after(60))
         assert job.coverage.complete
+    await jobs.close()
+
+
+async def test_what_ended_a_job_after_its_last_call_left_is_told_to_the_next_one() -> None:
+    jobs, gate, starts = Jobs(background_limit_s=60), asyncio.Event(), []
+
+    async def start(job: Job) -> None:
+        starts.append(1)
+        await gate.wait()
+        raise OSError("disk full")
+
+    async with jobs.join("k", (1,), start) as job:
+        await job.wait(Deadline.after(0.01))
+        job.raise_error()  # nothing yet
+    gate.set()
+    await asyncio.gather(job.task or asyncio.sleep(0), return_exceptions=True)
+    async with jobs.join("k", (1,), start) as again:
+        await again.wait(Deadline.after(60))
+        with pytest.raises(OSError, match="disk full"):
+            again.raise_error()
+    assert len(starts) == 1
+    await jobs.close()
+
+
+async def test_work_that_one_call_left_for_later_goes_on_though_another_was_dropped() -> None:
+    jobs, work = Jobs(background_limit_s=60), Work()
+    async with jobs.join("k", (1,), work.start) as job:
+        await job.wait(Deadline.after(0.01))
+
+    async def dropped() -> None:
+        async with jobs.join("k", (1,), work.start) as again:
+            await again.wait(Deadline.after(60))
+
+    call = asyncio.create_task(dropped())
+    await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    assert jobs.running == 1
     await jobs.close()

@@ -53,3 +53,9 @@ def test_lines_and_ink_elsewhere_are_new() -> None:
     found = compare([CLAIM], [other, read("※", (98, 96, 402, 124))], [ink], KOREAN)
     assert found.new_lines == (other,)
     assert found.unread_ink == (ink,)
+
+
+def test_a_confident_reading_of_a_script_that_the_reader_does_not_know_hides_nothing() -> None:
+    cyrillic = LayerLine("СОСТАВ: ВОДА", (100, 100, 400, 120))
+    found = compare([cyrillic], [read("COCTAB: BOAA")], [], KOREAN)
+    assert found.printed_over == frozenset()

@@ -139,7 +139,9 @@ def next_cursor(
     parts = before.next_line | {page.page_number: page.last_line for page in pages if page.continues}
     whole = {page.page_number for page in pages if not page.continues}
     open_parts = {number: line for number, line in parts.items() if number not in whole}
-    delivered = (before.delivered | whole) - set(open_parts)
+    # What was delivered as failed and could be read since is still to be delivered, as done.
+    readable_now = before.failed & set(coverage.done)
+    delivered = ((before.delivered - readable_now) | whole) - set(open_parts)
     if delivered >= set(coverage.items):
         return None
     state: dict[str, Any] = {"d": number_ranges(sorted(delivered))}

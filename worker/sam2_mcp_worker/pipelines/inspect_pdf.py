@@ -89,6 +89,7 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
     async with services.jobs.join(key, tuple(numbers), start) as job:
         max_chars = services.settings.result_max_chars
         await _wait(job, deadline, progress, lambda: fills_a_result(job.coverage, before, max_chars, request.detailed))
+        job.raise_error()
         coverage = reported(job.coverage, before)
         pages = pack(coverage, before, budget_for_pages(coverage, max_chars), request.detailed)
         cursor = next_cursor(TOOL, cursor_key, coverage, before, pages)

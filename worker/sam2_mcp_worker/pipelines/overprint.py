@@ -1,7 +1,8 @@
 """What OCR found on a page beside its text layer: which lines are new, and which lines of the layer are printed over.
 
 Pure. A layer line may be covered by a picture that says something else; then the print counts, because that is what
-people see, and the covered line is no evidence. A line that OCR could not read with confidence contradicts nothing.
+people see, and the covered line is no evidence. A line that OCR could not read with confidence contradicts nothing, and
+a layer line in a script that the reader does not know cannot be contradicted: both are kept then.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def compare(
             continue
         if not places or line.confidence >= CONFIDENT_ABOVE:
             new.append(line)
-            printed_over.update(i for i in places if _hides(line.box_xyxy_px, layer[i].box_px))
+            printed_over.update(
+                i for i in places if scripts.covers(layer[i].text) and _hides(line.box_xyxy_px, layer[i].box_px)
+            )
         elif any(scripts.covers(layer[i].text) for i in places):
             unread.append(line.box_xyxy_px)
     return Comparison(tuple(new), tuple(unread), frozenset(printed_over))

@@ -43,16 +43,18 @@ async def draw_page_overlay(
         "max_side_px": OVERLAY_MAX_SIDE_PX,
         "max_bytes": TALL_OVERLAY_MAX_BYTES if _is_tall(pixels) else OVERLAY_MAX_BYTES,
     }
+    name = f"page-{result['page_number']}.jpg"
+
+    def store() -> str:
+        return services.artifacts.put(out_path.read_bytes(), name=name, mime_type="image/jpeg").handle
+
     try:
         await services.decoders.run("draw_overlay", params, timeout_s=services.settings.step_timeout_s, job=job)
-    except WorkerError as error:
+        return await anyio.to_thread.run_sync(store)
+    except (WorkerError, OSError) as error:
         # The page was read; a missing picture must not turn it into a failed page.
-        logger.warning("overlay not drawn: %s", error.code)
+        logger.warning("overlay not drawn: %s", getattr(error, "code", type(error).__name__))
         return None
-    data = await anyio.Path(out_path).read_bytes()
-    name = f"page-{result['page_number']}.jpg"
-    artifact = await anyio.to_thread.run_sync(lambda: services.artifacts.put(data, name=name, mime_type="image/jpeg"))
-    return artifact.handle
 
 
 def _is_tall(pixels: PixelFile) -> bool:

@@ -27,15 +27,19 @@ async def update_report(services: Services, job: Job, stored: StoredFile, deadli
     Waits for the writing until the deadline and a part of the margin behind it; a report that takes longer is written
     on, and what is returned is its address. The call's pages never depend on it.
     """
-    notes = job.notes
-    handle = notes.setdefault("report_handle", services.artifacts.new_handle())
-    writing: asyncio.Task[None] | None = notes.get("report_task")
-    if writing is None or writing.done():
-        if _is_fresh_enough(job) and services.artifacts.holds(handle):
-            return _artifact(notes, handle, stored)
-        writing = notes["report_task"] = asyncio.create_task(_update(services, job, stored, handle))
-    await asyncio.wait({writing}, timeout=deadline.remaining_s() + services.settings.reply_margin_s * MARGIN_SHARE)
-    return None if notes.get("report_failed") else _artifact(notes, handle, stored)
+    handle = job.notes.setdefault("report_handle", services.artifacts.new_handle())
+    limit = Deadline(deadline.at_s + deadline.margin_s * MARGIN_SHARE, deadline.clock)
+    while not (_is_fresh_enough(job) and services.artifacts.holds(handle)):
+        writing: asyncio.Task[None] | None = job.notes.get("report_task")
+        if writing is None or writing.done():
+            writing = job.notes["report_task"] = services.in_background(_update(services, job, stored, handle))
+        await asyncio.wait({writing}, timeout=limit.remaining_s())
+        if job.notes.get("report_failed"):
+            return None
+        if not writing.done():
+            break
+    known: Artifact | None = job.notes.get("report")
+    return known or Artifact(handle, _report_name(stored), "text/html", 0)
 
 
 def _is_fresh_enough(job: Job) -> bool:
@@ -48,18 +52,15 @@ def _is_fresh_enough(job: Job) -> bool:
     return written == job.coverage.settled or (not job.coverage.complete and 2 * written > job.coverage.settled)
 
 
-def _artifact(notes: dict[str, Any], handle: str, stored: StoredFile) -> Artifact:
-    known: Artifact | None = notes.get("report")
-    return known or Artifact(handle, _report_name(stored), "text/html", 0)
-
-
 async def _update(services: Services, job: Job, stored: StoredFile, handle: str) -> None:
-    settled = job.coverage.settled
+    """Write the report, and once more if the job became complete meanwhile: nobody may call again for that one."""
     try:
-        job.notes["report"] = await asyncio.to_thread(_write, services, job, stored, handle)
-        job.notes.update(report_settled=settled, report_failed=False)
-    except OSError as error:
-        logger.warning("report not written: %s", error.strerror)
+        while not _is_fresh_enough(job) or not services.artifacts.holds(handle):
+            settled = job.coverage.settled
+            job.notes["report"] = await asyncio.to_thread(_write, services, job, stored, handle)
+            job.notes.update(report_settled=settled, report_failed=False)
+    except Exception as error:  # the report is beside the result: whatever is wrong with it must not cost the pages
+        logger.warning("report not written: %s", type(error).__name__, exc_info=not isinstance(error, OSError))
         job.notes["report_failed"] = True
 
 

@@ -85,7 +85,9 @@ async def read_text(services: Services, source: str, cursor: str, max_lines: int
         fit=lambda lines: _fitting(lines, max_lines, services.settings.result_max_chars),
     )
     first_of_band = place.skip == 0
-    ink = [box for box in merged.undetected_ink if place.after_y_px < box[3] <= delivery.until_y_px]
+    # Areas of ink are united over tiles, so one may shrink when the next tile is read: whatever touches the band is
+    # told, at the price of telling some twice.
+    ink = [box for box in merged.undetected_ink if box[1] < delivery.until_y_px and box[3] > place.after_y_px]
     return ImageReading(
         stored,
         image,
@@ -100,8 +102,7 @@ async def read_text(services: Services, source: str, cursor: str, max_lines: int
 
 def _raise_for(job: Job) -> None:
     """Why nothing of the picture could be read, if so."""
-    if job.finished and job.task is not None and not job.task.cancelled() and (error := job.task.exception()):
-        raise error
+    job.raise_error()
     coverage = job.coverage
     if coverage.failed and not coverage.done and not coverage.unreached:
         raise next(iter(coverage.failed.values()))

@@ -74,7 +74,7 @@ class ToolServer(MCPServer[Any]):
         budget_s = call_budget_s(header_ms, limit_s=settings.call_budget_s, margin_s=settings.reply_margin_s)
         whole_s = call_budget_s(header_ms, limit_s=settings.call_budget_s, margin_s=0)
         try:
-            with deadline_scope(Deadline.after(budget_s)):
+            with deadline_scope(Deadline.after(budget_s, margin_s=whole_s - budget_s)):
                 # The tool ends by itself at its deadline; this is the net below it.
                 async with asyncio.timeout(whole_s):
                     self._check_names(name, arguments)

@@ -76,7 +76,7 @@ def test_a_line_that_filled_the_pipe_counts_from_when_it_was_through() -> None:
     drive.answer(Result({"tag": 2}))
     drive.wait(SETTLE_S)
     drive.ledger.written(drive.now_s + 0.2)
-    drive.wait(0.2 + SETTLE_S)
+    drive.wait(0.3 + SETTLE_S)
     assert [at_s for at_s, _ in drive.lines] == pytest.approx([100 + SETTLE_S, 100 + 2 * SETTLE_S + 0.2])
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
@@ -18,6 +19,11 @@ from sam2_mcp_worker.settings import Settings
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT.parent / "shared" / "corpus" / "pdf"
 START_LIMIT_S = 60.0
+
+
+# Machines are shared: how long an example takes says nothing about the code.
+settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared machine")
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 from blockbuster import BlockBuster, blockbuster_ctx
 
 from sam2_mcp_worker.errors import WorkerError
@@ -337,7 +338,8 @@ async def test_no_child_outlives_a_killed_server_not_even_one_that_hangs(tmp_pat
         [sys.executable, "-c", SERVER, str(ROOT), str(started)], stderr=subprocess.DEVNULL, env={**os.environ, **ENV}
     )
     assert server.stdout is not None
-    pids = [int(pid) for pid in (await server.stdout.receive()).split()]
+    line = await BufferedByteReceiveStream(server.stdout).receive_until(b"\n", 1000)
+    pids = [int(pid) for pid in line.split()]
     await eventually(started.exists)
     assert len(pids) == 2
     assert all(map(exists, pids))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.fanout import number_ranges
 
 # A request is compared with its cursor by this many characters of its key.
 KEY_CHARS = 16
@@ -78,6 +78,17 @@ def _invalid(what: str) -> WorkerError:
     )
 
 
+def number_ranges(numbers: Sequence[int]) -> str:
+    """Sorted numbers as short text: `[1, 2, 3, 7]` -> `"1-3,7"`."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
 def parse_ranges(text: str, *, limit: int) -> list[int]:
     """`"1-3,7"` -> `[1, 2, 3, 7]`, the inverse of `number_ranges`, for numbers from 1 to `limit`.
 
@@ -98,6 +109,3 @@ def parse_ranges(text: str, *, limit: int) -> list[int]:
             raise ValueError(f"{part[:20]!r} is outside 1-{limit}")
         numbers.update(range(start, stop + 1))
     return sorted(numbers)
-
-
-__all__ = ["decode_cursor", "encode_cursor", "number_ranges", "parse_ranges"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -102,14 +102,3 @@ async def _run_one(coverage: Coverage[Item, Value], work: Callable[[Item], Await
         # One broken item must not take its neighbours along; the traceback stays in the log.
         logger.exception("unexpected failure in a fan-out item")
         coverage.mark_failed(item, WorkerError("internal", "an unexpected failure, see the worker's log"))
-
-
-def number_ranges(numbers: Sequence[int]) -> str:
-    """Sorted numbers as short text: `[1, 2, 3, 7]` -> `"1-3,7"`."""
-    parts: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)

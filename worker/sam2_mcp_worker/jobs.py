@@ -8,7 +8,6 @@ next call with the cursor finds more. A job that every caller cancelled stops at
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -75,9 +74,8 @@ class Job:
 class Jobs:
     """All jobs of this worker, by key."""
 
-    def __init__(self, background_limit_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, background_limit_s: float) -> None:
         self._background_limit_s = background_limit_s
-        self._clock = clock
         self._jobs: dict[str, Job] = {}
 
     def __repr__(self) -> str:

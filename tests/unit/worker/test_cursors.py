@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sam2_mcp_worker.cursors import decode_cursor, encode_cursor, parse_ranges
+from sam2_mcp_worker.cursors import decode_cursor, encode_cursor, number_ranges, parse_ranges
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.fanout import number_ranges
 
 KEY = "ab" * 32
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sam2_mcp_worker.cursors import number_ranges
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.fanout import Coverage, fan_out, number_ranges
+from sam2_mcp_worker.fanout import Coverage, fan_out
 
 
 def coverage_of(count: int) -> Coverage[int, str]:

@@ -12,6 +12,7 @@ from sam2_mcp_worker.fanout import Coverage
 from sam2_mcp_worker.pipelines.delivery import (
     Delivered,
     budget_for_pages,
+    delivered_after,
     fills_a_result,
     from_cursor,
     next_cursor,
@@ -124,6 +125,7 @@ def test_a_page_that_became_readable_and_did_not_fit_comes_with_the_next_result(
         coverage.mark_done(number, page("x" * 400))
     first = pack(coverage, before, 800, False)
     assert [part.page_number for part in first] == [2]
+    assert delivered_after(coverage, before, first) == {1, 2}
     then = from_cursor(next_cursor("t", KEY, coverage, before, first), "t", KEY, 3)
     second = pack(coverage, then, 800, False)
     assert [part.page_number for part in second] == [3]

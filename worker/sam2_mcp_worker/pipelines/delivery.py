@@ -132,16 +132,27 @@ def _fit(lines: list[dict[str, Any]], first: int, left: int, detailed: bool) -> 
     return last, left
 
 
+def delivered_after(coverage: Coverage[int, Any], before: Delivered, pages: list[DeliveredPage]) -> set[int]:
+    """Numbers of the pages that agents have whole once this result is sent."""
+    whole = {page.page_number for page in pages if not page.continues}
+    # What was delivered as failed and could be read since is still to be delivered, as done.
+    readable_now = before.failed & set(coverage.done)
+    return ((before.delivered - readable_now) | whole) - set(_open_parts(before, pages))
+
+
+def _open_parts(before: Delivered, pages: list[DeliveredPage]) -> dict[int, int]:
+    """Pages that are delivered in part, with the line where each goes on."""
+    parts = before.next_line | {page.page_number: page.last_line for page in pages if page.continues}
+    whole = {page.page_number for page in pages if not page.continues}
+    return {number: line for number, line in parts.items() if number not in whole}
+
+
 def next_cursor(
     tool: str, key: str, coverage: Coverage[int, Any], before: Delivered, pages: list[DeliveredPage]
 ) -> str | None:
     """Where the next call goes on, or None when everything has been delivered."""
-    parts = before.next_line | {page.page_number: page.last_line for page in pages if page.continues}
-    whole = {page.page_number for page in pages if not page.continues}
-    open_parts = {number: line for number, line in parts.items() if number not in whole}
-    # What was delivered as failed and could be read since is still to be delivered, as done.
-    readable_now = before.failed & set(coverage.done)
-    delivered = ((before.delivered - readable_now) | whole) - set(open_parts)
+    open_parts = _open_parts(before, pages)
+    delivered = delivered_after(coverage, before, pages)
     if delivered >= set(coverage.items):
         return None
     state: dict[str, Any] = {"d": number_ranges(sorted(delivered))}

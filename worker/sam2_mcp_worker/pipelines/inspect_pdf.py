@@ -20,6 +20,7 @@ from sam2_mcp_worker.media.pdf import PdfFile
 from sam2_mcp_worker.pipelines.delivery import (
     DeliveredPage,
     budget_for_pages,
+    delivered_after,
     fills_a_result,
     from_cursor,
     next_cursor,
@@ -94,7 +95,7 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
         pages = pack(coverage, before, budget_for_pages(coverage, max_chars), request.detailed)
         cursor = next_cursor(TOOL, cursor_key, coverage, before, pages)
         report = await update_report(services, job, stored, deadline)
-        delivered = before.delivered | {page.page_number for page in pages if not page.continues}
+        delivered = delivered_after(coverage, before, pages)
         waiting = sum(number not in delivered for number in (*coverage.done, *coverage.failed))
         return Inspection(stored, page_count, coverage, pages, waiting, cursor, report)
 

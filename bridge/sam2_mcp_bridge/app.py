@@ -18,11 +18,13 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 
 from sam2_mcp_bridge import framing
+from sam2_mcp_bridge.actions import Abort, Action, Answer, Connect, Send, Write
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.ledger import Abort, Action, Answer, Connect, Ledger, Send, Write
+from sam2_mcp_bridge.ledger import Ledger
 from sam2_mcp_bridge.stdio import Wire, complain
-from sam2_mcp_bridge.upstream import Aborted, Exchange, Upstream
+from sam2_mcp_bridge.transport import Aborted, Exchange
+from sam2_mcp_bridge.upstream import Upstream
 
 
 class _Stopped(BaseException):

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from sam2_mcp_bridge import __version__
+from sam2_mcp_bridge.actions import Abort, Action, Answer, Connect, Exit, Refusal, Result, Send, Write
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.framing import INTERNAL_ERROR, Malformed, Message, Notification, Request, encode
 
@@ -43,53 +44,6 @@ INSTRUCTIONS = (
     "Tools of a sam2-mcp worker, reached through a bridge. Every call is answered within {limit_s:g} s. A long job "
     "answers with what is done and a cursor: call again with the cursor. Calls of one session run one after another."
 )
-
-
-class Result(NamedTuple):
-    """The result of an upstream response."""
-
-    value: dict[str, Any]
-
-
-class Refusal(NamedTuple):
-    """The error object of an upstream response: an integer `code`, a string `message`, whatever else came."""
-
-    error: dict[str, Any]
-
-
-Answer = Result | Refusal | Failure
-
-
-class Connect(NamedTuple):
-    """Make contact upstream, so that the first call need not."""
-
-
-class Send(NamedTuple):
-    """Send this request upstream and report with `answered(call, ...)`."""
-
-    call: int
-    method: str
-    params: Any
-    deadline_s: float
-
-
-class Abort(NamedTuple):
-    """Close the stream of this call, if it still runs; nobody waits for its answer."""
-
-    call: int
-
-
-class Write(NamedTuple):
-    """Write this line."""
-
-    line: str
-
-
-class Exit(NamedTuple):
-    """The host is gone."""
-
-
-Action = Connect | Send | Abort | Write | Exit
 
 
 @dataclass(slots=True, eq=False)

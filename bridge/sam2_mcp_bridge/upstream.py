@@ -1,10 +1,7 @@
-"""The worker at the other end of HTTP: the only module that imports httpx.
+"""The worker at the other end of HTTP, as an MCP server.
 
-Owns connections, the MCP session, retries and the meaning of every HTTP answer. Knows nothing of the host or of order.
-
-One request is one POST on a connection of its own, which another thread can cut at any moment: closing the stream is
-what cancels the worker's call. A kept-alive connection would save a fraction of a millisecond and cost a call whenever
-the server closes it at the moment it is used.
+Owns the MCP session, retries and the meaning of every HTTP answer. Knows nothing of the host or of order, and leaves
+connections to transport.py. One request is one POST.
 
 A request is sent again only when that cannot run anything twice: before a connection stood, when the server refused
 its session, or when the method only reads.
@@ -15,37 +12,25 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sam2_mcp_bridge import __version__
+from sam2_mcp_bridge.actions import Refusal, Result
 from sam2_mcp_bridge.config import Config
-from sam2_mcp_bridge.errors import EXIT_USAGE, Failure, SetupError, code_of_status
+from sam2_mcp_bridge.errors import Failure, code_of_status
 from sam2_mcp_bridge.framing import decode, encode
-from sam2_mcp_bridge.ledger import Refusal, Result
 from sam2_mcp_bridge.sse import EventParser, EventTooLarge
+from sam2_mcp_bridge.transport import Exchange, Transport
 
-# httpx imports its command line client wherever click and rich happen to be installed: 6 MB and 0.15 s for nothing.
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-import httpx  # noqa: E402
+if TYPE_CHECKING:
+    import httpx
 
 # The newest revision with a handshake; a server that knows only older ones answers with one of those.
 PROTOCOL_VERSION = "2025-11-25"
-
-# Loopback and container networks connect in milliseconds; a packet filter that drops the attempt is noticed here.
-CONNECT_TIMEOUT_S = 5.0
-# A restart of the worker shall cost no call. The station's loader waits 10 s for tools/list and then goes on with none.
-CONNECT_PATIENCE_S = 9.0
-CONNECT_PAUSES_S = (0.05, 0.1, 0.2, 0.5)  # the last one repeats: a worker that is down must not cost CPU
-# A failure that long after the previous one is a new outage.
-OUTAGE_MEMORY_S = 30.0
-# The ledger aborts a call at its deadline. HTTP's own timeout comes after that, for where the abort does not reach.
-TIMEOUT_GRACE_S = 1.0
 
 READING_METHOD = re.compile(r".+/(list|read|get)")
 READING_PAUSES_S = (0.2, 0.5)
@@ -60,62 +45,10 @@ GOODBYE_TIMEOUT_S = 0.7
 MAX_BODY_BYTES = 32 * 2**20
 # An error page larger than this has no words worth repeating.
 MAX_ERROR_BODY_BYTES = 64 * 1024
-MAX_DETAIL_CHARACTERS = 160
+
 
 # What servers may ask of a host that offers nothing (reference: station.md 1.8, point 4).
 OWN_ANSWERS: dict[str, dict[str, Any]] = {"roots/list": {"roots": []}, "ping": {}}
-
-
-class Aborted(Exception):
-    """The call was cut by `Exchange.abort`."""
-
-
-class Exchange:
-    """One call under way, with its deadline. `abort` may be called from any thread."""
-
-    def __init__(self, deadline_s: float) -> None:
-        self.deadline_s = deadline_s
-        self._aborted = threading.Event()
-        self._socket: socket.socket | None = None
-
-    @property
-    def remaining_s(self) -> float:
-        return max(0.0, self.deadline_s - time.monotonic())
-
-    def abort(self) -> None:
-        """Cut the connection and wake the thread that waits for it; its call then raises `Aborted`."""
-        self._aborted.set()
-        if self._socket is not None:
-            with suppress(OSError):  # closed already
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-    def pause(self, seconds: float) -> None:
-        if self._aborted.wait(seconds):
-            raise Aborted
-
-    def trace(self, event: str, info: dict[str, Any]) -> None:
-        """httpcore's trace hook: the only place that gives the socket away before an answer came."""
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self._socket = info["return_value"].get_extra_info("socket")
-            if self._aborted.is_set():
-                info["return_value"].close()
-                raise Aborted
-
-
-class Outage:
-    """Whether a refused connection is worth another try: a restart is, a worker that is off is not.
-
-    One for each stretch without a connection.
-    """
-
-    def __init__(self) -> None:
-        self._began_s = self._latest_s = -math.inf
-
-    def failed(self, now_s: float) -> bool:
-        if now_s - self._latest_s > OUTAGE_MEMORY_S:
-            self._began_s = now_s
-        self._latest_s = now_s
-        return now_s - self._began_s < CONNECT_PATIENCE_S
 
 
 class Session(NamedTuple):
@@ -137,28 +70,8 @@ class Upstream:
     """
 
     def __init__(self, config: Config) -> None:
-        headers = {
-            "Accept": "application/json, text/event-stream",
-            "Accept-Encoding": "identity",
-            "Connection": "close",
-            "Content-Type": "application/json",
-            "User-Agent": f"sam2-mcp-bridge/{__version__}",
-        }
-        if config.token is not None:
-            headers["Authorization"] = f"Bearer {config.token}"
-        try:
-            self._url = httpx.URL(config.url)
-        except httpx.InvalidURL as error:
-            raise SetupError(f"SAM2_MCP_URL: {error}", EXIT_USAGE) from error
-        self._where = self._url.netloc.decode("ascii")
-        self._client = httpx.Client(
-            headers=headers,
-            trust_env=False,
-            verify=self._url.scheme == "https",  # reading the certificates costs 20 ms and 1 MB
-            limits=httpx.Limits(max_keepalive_connections=0),
-        )
+        self._transport = Transport(config)
         self._ids = itertools.count(1)
-        self._outage = Outage()
         self._session: Session | None = None
         self._handshake_lock = threading.Lock()
 
@@ -198,8 +111,8 @@ class Upstream:
 
     def _delete(self, session: Session) -> None:
         exchange = Exchange(time.monotonic() + GOODBYE_TIMEOUT_S)
-        with suppress(httpx.HTTPError):
-            self._client.delete(self._url, headers=_headers(session, exchange), timeout=GOODBYE_TIMEOUT_S)
+        with suppress(Failure), self._transport.send(exchange, "DELETE", _headers(session, exchange)):
+            pass
 
     def _in_session(self, exchange: Exchange, method: str, params: Any) -> Result | Refusal:
         session = self._established(exchange)
@@ -213,7 +126,7 @@ class Upstream:
     def _established(self, exchange: Exchange) -> Session:
         """The session, after the handshake where there was none. One thread shakes hands, others wait for it."""
         if not self._handshake_lock.acquire(timeout=exchange.remaining_s):
-            raise self._failure("timeout")
+            raise self._transport.failure("timeout")
         try:
             if self._session is None:
                 self._session = self._handshake(exchange)
@@ -226,7 +139,7 @@ class Upstream:
         params = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
         answer, headers = self._exchange(exchange, None, "initialize", params)
         if isinstance(answer, Refusal):
-            raise self._failure("handshake_refused", detail=answer.error["message"])
+            raise self._transport.failure("handshake_refused", detail=answer.error["message"])
         version = answer.value.get("protocolVersion")
         session = Session(headers.get("mcp-session-id"), version if isinstance(version, str) else PROTOCOL_VERSION)
         self._notify(exchange, session, {"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -247,49 +160,10 @@ class Upstream:
         with suppress(Failure), self._posted(exchange, session, message):
             pass
 
-    @contextmanager
-    def _posted(self, exchange: Exchange, session: Session | None, message: Any) -> Iterator[httpx.Response]:
-        """POST the message; httpx's exceptions, there and in the block, become ours."""
-        try:
-            response = self._open(exchange, session, message)
-            moved = response.next_request
-            if moved is not None and moved.method == "POST" and moved.url.join("/") == self._url.join("/"):
-                response.close()
-                self._url = moved.url
-                response = self._open(exchange, session, message)
-            try:
-                yield response
-            finally:
-                response.close()
-        except httpx.TimeoutException as error:
-            raise self._failure("timeout") from error
-        except httpx.RequestError as error:
-            raise self._failure("connection_broken") from error
-
-    def _open(self, exchange: Exchange, session: Session | None, message: Any) -> httpx.Response:
-        """Send the message and read the head of the response; try again for a while when nothing listens."""
-        body = encode(message).encode()
-        pauses = itertools.chain(CONNECT_PAUSES_S, itertools.repeat(CONNECT_PAUSES_S[-1]))
-        while True:
-            timeout_s = exchange.remaining_s + TIMEOUT_GRACE_S
-            request = self._client.build_request(
-                "POST",
-                self._url,
-                content=body,
-                headers=_headers(session, exchange),
-                timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
-                extensions={"trace": exchange.trace},
-            )
-            try:
-                response = self._client.send(request, stream=True)
-                self._outage = Outage()
-                return response
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                pause = next(pauses)
-                # A certificate will not be better next time.
-                if "[SSL:" in str(error) or not self._outage.failed(time.monotonic()) or pause >= exchange.remaining_s:
-                    raise self._failure("unreachable", detail=str(error) or "timed out") from error
-            exchange.pause(pause)
+    def _posted(
+        self, exchange: Exchange, session: Session | None, message: Any
+    ) -> AbstractContextManager[httpx.Response]:
+        return self._transport.send(exchange, "POST", _headers(session, exchange), encode(message).encode())
 
     def _refusal(self, response: httpx.Response, session: Session | None) -> Refusal:
         """The JSON-RPC error in an HTTP error; where there is none, or a better word is known, a failure."""
@@ -301,10 +175,10 @@ class Upstream:
         code = code_of_status(status)
         detail = f"HTTP {status}: {text}" if text else f"HTTP {status}"
         if (status == 404 and session and session.id) or (status == 400 and "session" in text.lower()):
-            raise _SessionLost("session_lost", http_status=status, where=self._where, detail=detail)
+            raise _SessionLost("session_lost", http_status=status, where=self._transport.where, detail=detail)
         if isinstance(answer, Refusal) and code in ("http_error", "not_found"):
             return answer
-        raise self._failure(code, http_status=status, detail=detail)
+        raise self._transport.failure(code, http_status=status, detail=detail)
 
     def _answer(
         self, response: httpx.Response, request_id: Any, exchange: Exchange, session: Session | None
@@ -318,7 +192,7 @@ class Upstream:
             elif answer is not None and _concerns(message, request_id):
                 return answer
         detail = f"HTTP {response.status_code}"
-        raise self._failure("no_answer", http_status=response.status_code, detail=detail)
+        raise self._transport.failure("no_answer", http_status=response.status_code, detail=detail)
 
     def _messages(self, response: httpx.Response) -> Iterator[bytes]:
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -330,9 +204,9 @@ class Upstream:
             elif media_type in ("application/json", ""):
                 yield _read(response, MAX_BODY_BYTES)
             else:
-                raise self._failure("not_mcp", http_status=response.status_code, detail=media_type)
+                raise self._transport.failure("not_mcp", http_status=response.status_code, detail=media_type)
         except EventTooLarge as error:
-            raise self._failure("answer_too_large", limit=MAX_BODY_BYTES) from error
+            raise self._transport.failure("answer_too_large", limit=MAX_BODY_BYTES) from error
 
     def _serve(self, message: dict[str, Any], exchange: Exchange, session: Session | None) -> None:
         """Answer a request of the server, on a connection of its own; the server waits for that before it goes on."""
@@ -342,13 +216,13 @@ class Upstream:
         limit_s = min(exchange.deadline_s, time.monotonic() + SERVER_REQUEST_TIMEOUT_S)
         self._notify(Exchange(limit_s), session, {"jsonrpc": "2.0", "id": message["id"], **reply})
 
-    def _failure(self, code: str, *, http_status: int | None = None, detail: str = "", **values: object) -> Failure:
-        values |= {"where": self._where, "detail": detail[:MAX_DETAIL_CHARACTERS]}
-        return Failure(code, http_status=http_status, **values)
-
 
 def _headers(session: Session | None, exchange: Exchange) -> dict[str, str]:
-    headers = {"Sam2-Mcp-Budget-Ms": str(int(exchange.remaining_s * 1000))}
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        "Sam2-Mcp-Budget-Ms": str(int(exchange.remaining_s * 1000)),
+    }
     if session is not None:
         headers["MCP-Protocol-Version"] = session.version
         headers |= {"Mcp-Session-Id": session.id} if session.id is not None else {}

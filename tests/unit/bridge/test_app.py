@@ -13,8 +13,8 @@ from tests.unit.bridge.host import PATIENCE_S, threaded_host
 
 from sam2_mcp_bridge import __main__ as entry
 from sam2_mcp_bridge import app, stdio
+from sam2_mcp_bridge.actions import Abort
 from sam2_mcp_bridge.config import Config
-from sam2_mcp_bridge.ledger import Abort
 from sam2_mcp_bridge.stdio import Wire
 
 

@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 from tests.unit.bridge.drive import LIMIT_S, Drive
 
+from sam2_mcp_bridge.actions import Result
 from sam2_mcp_bridge.framing import Request
-from sam2_mcp_bridge.ledger import MAX_HOLD_S, SETTLE_S, Result
+from sam2_mcp_bridge.ledger import MAX_HOLD_S, SETTLE_S
 
 
 def test_a_lone_request_is_answered_at_once() -> None:

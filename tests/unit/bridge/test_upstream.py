@@ -13,10 +13,11 @@ import trustme
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import FakeUpstream
 
-from sam2_mcp_bridge import upstream as module
+from sam2_mcp_bridge import transport as module
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure, SetupError
-from sam2_mcp_bridge.upstream import CONNECT_PATIENCE_S, OUTAGE_MEMORY_S, Aborted, Exchange, Outage, Session, Upstream
+from sam2_mcp_bridge.transport import CONNECT_PATIENCE_S, OUTAGE_MEMORY_S, Aborted, Exchange, Outage
+from sam2_mcp_bridge.upstream import Session, Upstream
 
 
 def lasting(seconds: float = 20.0) -> Exchange:
@@ -114,7 +115,7 @@ def test_over_tls_a_call_works_and_can_be_aborted(monkeypatch: pytest.MonkeyPatc
         assert code_of(upstream, lasting()) == "unreachable"
         trusting = ssl.create_default_context()
         authority.configure_trust(trusting)
-        upstream._client = module.httpx.Client(verify=trusting, trust_env=False)
+        upstream._transport._client = module.httpx.Client(verify=trusting, trust_env=False)
         assert upstream.request(lasting(), "tools/list", None).value["tools"]  # type: ignore[union-attr]
         fake.on["tools/list"] = fakes.hang()
         exchange = lasting()

@@ -65,6 +65,7 @@ def create_app(settings: Settings, services: Services | None = None) -> FastAPI:
         openapi_url=None,
     )
     app.state.services = services
+    app.state.tool_server = server
     app.include_router(build_routes(services))
     app.router.routes.extend(mcp_app.routes)
     app.add_middleware(Guard, allowed_hosts=hosts, allowed_origins=origins, token=settings.read_token())

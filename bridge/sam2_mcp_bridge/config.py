@@ -20,7 +20,9 @@ DEFAULT_URL = "http://127.0.0.1:8765/mcp"
 # The station's clients give up after 30.0 s, and an answer that comes later is taken as the next call's. Own deadlines
 # of up to 29.5 s were clean on an idle loopback (station.md 1.7 b4); 27 s leaves room for a busy host.
 DEFAULT_DEADLINE_S = 27.0
-MAX_DEADLINE_S = 29.0
+MAX_STATION_DEADLINE_S = 29.0
+# Other hosts wait as long as they like; a call that needs more than an hour is a job, and belongs behind a cursor.
+MAX_DEADLINE_S = 3600.0
 MIN_DEADLINE_S = 0.1
 
 # The station's reader dies for good on a line of 16 MiB (station.md 1.7 c).
@@ -29,7 +31,13 @@ HIGHEST_MAX_ANSWER_BYTES = 16 * 2**20 - 1024
 # An error text with the longest id, every character escaped, must always fit.
 LOWEST_MAX_ANSWER_BYTES = 32 * 1024
 
-PROFILES = ("station",)
+# How the host is treated. `auto` looks at its first request.
+PROFILES = ("station", "full", "auto")
+
+# Requests that are upstream at once in profile `full`; the worker's CPU decides how many of them run.
+DEFAULT_MAX_PARALLEL_CALLS = 16
+# Each costs a thread, a connection and a descriptor; sessions get 128 descriptors in the tightest sandbox we know.
+HIGHEST_MAX_PARALLEL_CALLS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,8 @@ class Config:
     token: str | None = field(default=None, repr=False)
     deadline_s: float = DEFAULT_DEADLINE_S
     max_answer_bytes: int = DEFAULT_MAX_ANSWER_BYTES
+    profile: str = "station"
+    max_parallel_calls: int = DEFAULT_MAX_PARALLEL_CALLS
 
 
 def _url(text: str) -> str:
@@ -66,7 +76,7 @@ def _token_file(text: str) -> str:
 
 def _profile(text: str) -> str:
     if text not in PROFILES:
-        raise ValueError(f"{text!r} is not available; this version has: {', '.join(PROFILES)}")
+        raise ValueError(f"{text!r} is none of {', '.join(PROFILES)}")
     return text
 
 
@@ -80,7 +90,8 @@ def _between(low: float, high: float, kind: Callable[[str], float], reason: str)
     return check
 
 
-_deadline_s = _between(MIN_DEADLINE_S, MAX_DEADLINE_S, float, "the station waits for 30 s")
+_deadline_s = _between(MIN_DEADLINE_S, MAX_DEADLINE_S, float, "what takes longer is no call")
+_parallel_calls = _between(1, HIGHEST_MAX_PARALLEL_CALLS, int, "each holds a thread and a connection")
 _answer_bytes = _between(LOWEST_MAX_ANSWER_BYTES, HIGHEST_MAX_ANSWER_BYTES, int, "the station reads up to 16 MiB")
 
 
@@ -100,6 +111,9 @@ _SETTINGS = {
         "--deadline", "SAM2_MCP_DEADLINE_S", _deadline_s, "seconds from a request to its answer (27)"
     ),
     "max_answer_bytes": _Setting("--max-answer-bytes", "SAM2_MCP_MAX_ANSWER_BYTES", _answer_bytes, "longest answer"),
+    "max_parallel_calls": _Setting(
+        "--max-parallel-calls", "SAM2_MCP_MAX_PARALLEL_CALLS", _parallel_calls, "calls at once in profile full (16)"
+    ),
 }
 
 
@@ -121,10 +135,13 @@ def load(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Config
         file_is_stronger = flags.get("token") is None and flags.get("token_file") is not None
         del sources["token" if file_is_stronger else "token_file"]
     values = {name: _checked(source, _SETTINGS[name], text) for name, (source, text) in sources.items()}
-    values.pop("profile", None)
     if "token_file" in values:
         values["token"] = values.pop("token_file")
-    return Config(**values)
+    config = Config(**values)
+    if config.profile != "full" and config.deadline_s > MAX_STATION_DEADLINE_S:
+        limit = f"must be at most {MAX_STATION_DEADLINE_S:g} in profile {config.profile}: the station waits for 30 s"
+        raise SetupError(f"{sources['deadline_s'][0]}: {limit}", EXIT_USAGE)
+    return config
 
 
 def _checked(source: str, setting: _Setting, text: str) -> Any:

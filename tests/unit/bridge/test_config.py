@@ -24,8 +24,9 @@ def test_the_environment_sets_everything() -> None:
         "SAM2_MCP_PROFILE": "station",
         "SAM2_MCP_DEADLINE_S": "12.5",
         "SAM2_MCP_MAX_ANSWER_BYTES": "100000",
+        "SAM2_MCP_MAX_PARALLEL_CALLS": "3",
     }
-    assert load([], environ) == Config("https://worker:8765/mcp?a=b", "secret", 12.5, 100000)
+    assert load([], environ) == Config("https://worker:8765/mcp?a=b", "secret", 12.5, 100000, "station", 3)
 
 
 def test_a_flag_beats_its_variable() -> None:
@@ -71,9 +72,10 @@ def test_an_unreadable_or_empty_token_file_is_named(tmp_path: Path) -> None:
         ("SAM2_MCP_URL", "http://worker:0/mcp", "must look like"),
         ("SAM2_MCP_URL", "http://worker:99999/mcp", "Port out of range"),
         ("SAM2_MCP_URL", "http://worker/m cp", "must look like"),
-        ("SAM2_MCP_PROFILE", "full", "'full' is not available; this version has: station"),
-        ("SAM2_MCP_PROFILE", "auto", "'auto' is not available"),
-        ("SAM2_MCP_DEADLINE_S", "30", "must be from 0.1 to 29: the station waits for 30 s"),
+        ("SAM2_MCP_PROFILE", "fast", "'fast' is none of station, full, auto"),
+        ("SAM2_MCP_DEADLINE_S", "30", "must be at most 29 in profile station: the station waits for 30 s"),
+        ("SAM2_MCP_DEADLINE_S", "3601", "must be from 0.1 to 3600"),
+        ("SAM2_MCP_MAX_PARALLEL_CALLS", "0", "must be from 1 to 64"),
         ("SAM2_MCP_DEADLINE_S", "nan", "must be from"),
         ("SAM2_MCP_DEADLINE_S", "soon", "could not convert"),
         ("SAM2_MCP_MAX_ANSWER_BYTES", "16777216", "must be from 32768 to 16776192"),
@@ -86,7 +88,13 @@ def test_a_value_that_cannot_be_used_is_a_usage_error_with_the_rule(variable: st
 
 
 def test_a_bad_flag_is_named_by_its_flag() -> None:
-    assert str(refused(["--profile", "full"], {})).startswith("--profile: ")
+    assert str(refused(["--profile", "fast"], {})).startswith("--profile: ")
+
+
+def test_only_profile_full_may_wait_longer_than_the_station() -> None:
+    assert load(["--profile", "full", "--deadline", "3600"], {}) == Config(profile="full", deadline_s=3600.0)
+    assert load(["--profile", "auto", "--deadline", "29"], {}) == Config(profile="auto", deadline_s=29.0)
+    assert "in profile auto" in str(refused(["--profile", "auto", "--deadline", "29.1"], {}))
 
 
 @pytest.mark.parametrize(("argv", "code"), [(["--version"], 0), (["--help"], 0), (["--tok", "x"], 2), (["extra"], 2)])

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import uvicorn
 from mcp.shared.exceptions import MCPDeprecationWarning
+from tests.conformance.fixtures import add_fixtures
+
 from sam2_mcp_worker.app import create_app
 from sam2_mcp_worker.settings import Settings
-
-from tests.conformance.fixtures import add_fixtures
 
 
 def main() -> None:

@@ -191,9 +191,9 @@ def test_every_module_together_imports_the_standard_library_and_httpx_only() -> 
 def test_version_usage_and_settings_have_their_exit_codes() -> None:
     version = run("--version")
     assert (version.returncode, version.stdout) == (0, f"sam2-mcp {sam2_mcp_bridge.__version__}\n".encode())
-    wrong = run(SAM2_MCP_PROFILE="full")
+    wrong = run(SAM2_MCP_PROFILE="fast")
     assert (wrong.returncode, wrong.stdout) == (2, b"")
-    assert wrong.stderr == b"sam2-mcp: SAM2_MCP_PROFILE: 'full' is not available; this version has: station\n"
+    assert wrong.stderr == b"sam2-mcp: SAM2_MCP_PROFILE: 'fast' is none of station, full, auto\n"
     assert run("--nonsense").returncode == 2
     assert run("--token-file", "/nowhere").returncode == 3
 

@@ -48,6 +48,7 @@ class Config:
     max_answer_bytes: int = DEFAULT_MAX_ANSWER_BYTES
     profile: str = "station"
     max_parallel_calls: int = DEFAULT_MAX_PARALLEL_CALLS
+    share: tuple[Path, ...] = ()
 
 
 def _url(text: str) -> str:
@@ -80,6 +81,19 @@ def _profile(text: str) -> str:
     return text
 
 
+def _folders(given: str | list[str]) -> tuple[Path, ...]:
+    """From a flag a list, from a variable one text with the system's separator of paths."""
+    texts = given.split(os.pathsep) if isinstance(given, str) else given
+    # Hosts start the bridge without a shell, which would have turned ~ into a path.
+    folders = tuple(Path(os.path.abspath(os.path.expanduser(text))) for text in texts if text)  # noqa: PTH100, PTH111
+    for folder in folders:
+        if not folder.is_dir():
+            raise ValueError(f"{str(folder)!r} is no folder")
+        if folder.parent == folder:
+            raise ValueError("must not be a whole file system: name the folders that hold what may be sent")
+    return folders
+
+
 def _between(low: float, high: float, kind: Callable[[str], float], reason: str) -> Callable[[str], float]:
     def check(text: str) -> float:
         value = kind(text)
@@ -98,7 +112,7 @@ _answer_bytes = _between(LOWEST_MAX_ANSWER_BYTES, HIGHEST_MAX_ANSWER_BYTES, int,
 class _Setting(NamedTuple):
     flag: str
     variable: str
-    check: Callable[[str], Any]
+    check: Callable[[Any], Any]
     help: str
 
 
@@ -114,6 +128,9 @@ _SETTINGS = {
     "max_parallel_calls": _Setting(
         "--max-parallel-calls", "SAM2_MCP_MAX_PARALLEL_CALLS", _parallel_calls, "calls at once in profile full (16)"
     ),
+    "share": _Setting(
+        "--share", "SAM2_MCP_SHARE", _folders, "folder whose files may be sent to the worker; repeatable"
+    ),
 }
 
 
@@ -125,7 +142,7 @@ def load(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Config
         SystemExit: after --help and --version, and on an unknown flag.
     """
     flags = _flags(argv) if argv else {}
-    sources: dict[str, tuple[str, str]] = {}
+    sources: dict[str, tuple[str, Any]] = {}
     for name, setting in _SETTINGS.items():
         if (text := flags.get(name)) is not None:
             sources[name] = setting.flag, text
@@ -144,19 +161,21 @@ def load(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Config
     return config
 
 
-def _checked(source: str, setting: _Setting, text: str) -> Any:
+def _checked(source: str, setting: _Setting, text: Any) -> Any:
     try:
         return setting.check(text)
     except ValueError as error:
         raise SetupError(f"{source}: {error}", EXIT_USAGE) from error
 
 
-def _flags(argv: Sequence[str]) -> dict[str, str | None]:
+def _flags(argv: Sequence[str]) -> dict[str, Any]:
     # Costs 10 ms, and the station starts the bridge without flags.
     import argparse
 
     parser = argparse.ArgumentParser("sam2-mcp", description="stdio <-> HTTP bridge for MCP hosts", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"sam2-mcp {__version__}")
     for name, setting in _SETTINGS.items():
-        parser.add_argument(setting.flag, dest=name, metavar="VALUE", help=f"{setting.help}; or {setting.variable}")
+        action = "append" if name == "share" else "store"
+        help_text = f"{setting.help}; or {setting.variable}"
+        parser.add_argument(setting.flag, dest=name, action=action, metavar="VALUE", help=help_text)
     return vars(parser.parse_args(argv))

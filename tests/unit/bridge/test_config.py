@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,29 @@ def test_only_profile_full_may_wait_longer_than_the_station() -> None:
     assert load(["--profile", "full", "--deadline", "3600"], {}) == Config(profile="full", deadline_s=3600.0)
     assert load(["--profile", "auto", "--deadline", "29"], {}) == Config(profile="auto", deadline_s=29.0)
     assert "in profile auto" in str(refused(["--profile", "auto", "--deadline", "29.1"], {}))
+
+
+def test_shared_folders_come_from_repeated_flags_or_one_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "한 글").mkdir()
+    (tmp_path / "b").mkdir()
+    variable = {"SAM2_MCP_SHARE": os.pathsep.join(["", str(tmp_path / "b"), str(tmp_path / "한 글")])}
+    assert load([], variable).share == (tmp_path / "b", tmp_path / "한 글")
+    assert load(["--share", str(tmp_path / "한 글"), "--share", str(tmp_path)], variable).share == (
+        tmp_path / "한 글",
+        tmp_path,
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "b"))
+    assert load(["--share", "한 글/../b", "--share=~"], {}).share == (tmp_path / "b", tmp_path / "b")
+
+
+@pytest.mark.parametrize("wrong", ["none", "file", "/", "nul\0"])
+def test_what_is_no_folder_or_too_much_cannot_be_shared(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    error = refused(["--share", str(tmp_path / wrong)], {})
+    assert error.exit_code == 2 and str(error).startswith("--share: ")
 
 
 @pytest.mark.parametrize(("argv", "code"), [(["--version"], 0), (["--help"], 0), (["--tok", "x"], 2), (["extra"], 2)])

@@ -1,10 +1,14 @@
-"""What a ledger asks app.py to do, and what comes back from upstream: plain values, shared by all profiles."""
+"""What a profile asks app.py to do, and what comes back from upstream: plain values, shared by all profiles."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from sam2_mcp_bridge.errors import Failure
+
+# The revisions with a handshake ("legacy" here), and the one where each request carries an envelope ("modern").
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSION = "2026-07-28"
 
 
 class Result(NamedTuple):
@@ -22,8 +26,32 @@ class Refusal(NamedTuple):
 Answer = Result | Refusal | Failure
 
 
+class Host(NamedTuple):
+    """Whom the bridge speaks for: the version asked for, the capabilities and `clientInfo` declared."""
+
+    version: str
+    capabilities: dict[str, Any]
+    info: dict[str, Any]
+
+
+class Server(NamedTuple):
+    """What a server told in its handshake or its discovery; `raw` is that result as it came."""
+
+    version: str
+    capabilities: dict[str, Any]
+    info: dict[str, Any]
+    instructions: str | None
+    raw: dict[str, Any]
+
+    @property
+    def modern(self) -> bool:
+        return self.version == MODERN_VERSION
+
+
 class Connect(NamedTuple):
-    """Make contact upstream, so that the first call need not."""
+    """Make contact upstream, so that the first call need not; with a host, as that host, and report it."""
+
+    host: Host | None = None
 
 
 class Send(NamedTuple):
@@ -35,10 +63,31 @@ class Send(NamedTuple):
     deadline_s: float
 
 
-class Abort(NamedTuple):
-    """Close the stream of this call, if it still runs; nobody waits for its answer."""
+class Listen(NamedTuple):
+    """Open a subscription, without a deadline, and report like a request; `params` are of subscriptions/listen."""
 
     call: int
+    params: dict[str, Any]
+
+
+class Extend(NamedTuple):
+    """This call now has until then."""
+
+    call: int
+    deadline_s: float
+
+
+class Abort(NamedTuple):
+    """Close the stream of this call, if it still runs, and tell the server; nobody waits for its answer."""
+
+    call: int
+    reason: str | None = None
+
+
+class Reply(NamedTuple):
+    """Pass a response or a notification of the host on to the server."""
+
+    message: dict[str, Any]
 
 
 class Write(NamedTuple):
@@ -51,4 +100,4 @@ class Exit(NamedTuple):
     """The host is gone."""
 
 
-Action = Connect | Send | Abort | Write | Exit
+Action = Connect | Send | Listen | Extend | Abort | Reply | Write | Exit

@@ -1,13 +1,16 @@
-"""The bridge at work: carries events to the ledger and out its actions.
+"""The bridge at work: carries events to the profile's state machine and out its actions.
 
-Three kinds of threads. The main thread owns the ledger, the clock and stdout; one reader turns stdin into messages;
-each call upstream runs in a thread of its own, so that one which cannot be stopped in time holds up nobody. All
-imports are done before the reader starts (python-sdk issue 2832: on Windows an import can hang while another thread
-is blocked reading a pipe).
+Three kinds of threads. The main thread owns the state machine, the clock and stdout; one reader turns stdin into
+messages; each call upstream runs in a thread of its own, so that one which cannot be stopped in time holds up nobody.
+All imports are done before the reader starts (python-sdk issue 2832: on Windows an import can hang while another
+thread is blocked reading a pipe).
+
+Profile `station` is a Ledger, `full` a Relay; `auto` is a Relay until the first request shows that a station asks.
 """
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -16,15 +19,37 @@ from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from sam2_mcp_bridge import framing
-from sam2_mcp_bridge.actions import Abort, Action, Answer, Connect, Send, Write
+from sam2_mcp_bridge.actions import (
+    HANDSHAKE_VERSIONS,
+    Abort,
+    Action,
+    Answer,
+    Connect,
+    Exit,
+    Extend,
+    Host,
+    Listen,
+    Reply,
+    Send,
+    Server,
+    Write,
+)
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.ledger import Ledger
 from sam2_mcp_bridge.stdio import Wire, complain
 from sam2_mcp_bridge.transport import Aborted, Exchange
 from sam2_mcp_bridge.upstream import Upstream
+
+if TYPE_CHECKING:
+    from sam2_mcp_bridge.relay import Relay
+
+# Messages of upstream that wait for the main thread. Beyond, their readers wait, so that a host which reads slowly
+# slows a talkative server down instead of filling the memory.
+MAX_STREAMED_AHEAD = 64
 
 
 class _Stopped(BaseException):
@@ -36,10 +61,13 @@ class Bridge:
 
     def __init__(self, config: Config, wire: Wire) -> None:
         self._wire = wire
+        self._config = config
         self._upstream = Upstream(config)
-        self._ledger = Ledger(config.deadline_s, config.max_answer_bytes)
+        self._undecided = config.profile == "auto"
+        self._ledger: Ledger | Relay = _ledger(config) if config.profile == "station" else _relay(config)
         self._events: SimpleQueue[Callable[[], list[Action]]] = SimpleQueue()
         self._exchanges: dict[int, Exchange] = {}
+        self._streamed_ahead = threading.BoundedSemaphore(MAX_STREAMED_AHEAD)
         self._reported: set[str] = set()
 
     def serve(self) -> None:
@@ -61,8 +89,14 @@ class Bridge:
             at_s = time.monotonic()
             for line in splitter.feed(chunk):
                 for message in framing.parse(line):
-                    self._events.put(partial(self._ledger.received, message, at_s))
-        self._events.put(self._ledger.closed)
+                    self._events.put(partial(self._received, message, at_s))
+        self._events.put(lambda: self._ledger.closed())
+
+    def _received(self, message: framing.Message, at_s: float) -> list[Action]:
+        if self._undecided and isinstance(message, framing.Request):
+            self._undecided = False
+            self._ledger = _ledger(self._config) if station_asks(message) else self._ledger
+        return self._ledger.received(message, at_s)
 
     def _next_actions(self) -> list[Action]:
         deadline_s = self._ledger.next_deadline_s
@@ -78,22 +112,39 @@ class Bridge:
                 case Write(line):
                     self._wire.write_line(line)
                     self._ledger.written(time.monotonic())
-                case Send():
-                    self._exchanges[action.call] = Exchange(action.deadline_s)
-                    _start(self._call, action, self._exchanges[action.call])
-                case Abort(call):
-                    if exchange := self._exchanges.pop(call, None):
-                        exchange.abort()
-                case Connect():
-                    _start(self._connect)
-                case _:
+                case Exit():
                     return False
+                case _:
+                    self._carry_upstream(action)
         return True
 
-    def _call(self, send: Send, exchange: Exchange) -> None:
+    def _carry_upstream(self, action: Connect | Send | Listen | Extend | Abort | Reply) -> None:
+        match action:
+            case Send(call, method, params, deadline_s):
+                self._open(call, deadline_s, self._upstream.request, method, params)
+            case Listen(call, params):
+                self._open(call, math.inf, self._upstream.listen, params)
+            case Extend(call, deadline_s) if call in self._exchanges:
+                self._exchanges[call].deadline_s = deadline_s
+            case Abort(call, reason) if call in self._exchanges:
+                exchange = self._exchanges.pop(call)
+                exchange.abort()
+                if hasattr(self._upstream, "cancelled"):  # until upstream.py has it
+                    _start(self._upstream.cancelled, exchange, reason)
+            case Connect(host):
+                _start(self._connect, host)
+            case Reply(message):
+                _start(self._reply, message)
+
+    def _open(self, call: int, deadline_s: float, ask: Callable[..., Answer], *what: Any) -> None:
+        exchange = self._exchanges[call] = Exchange(deadline_s)
+        _start(self._call, call, partial(ask, exchange, *what))
+
+    def _call(self, call: int, ask: Callable[..., Answer]) -> None:
         answer: Answer
         try:
-            answer = self._upstream.request(exchange, send.method, send.params)
+            on_message = self._on_message(call)
+            answer = ask() if on_message is None else ask(on_message=on_message)
         except Failure as failure:
             answer = failure
         except Aborted:
@@ -101,15 +152,46 @@ class Bridge:
         except Exception as error:  # the boundary: a defect of ours must not leave a request without its line
             answer = Failure("internal", detail=type(error).__name__)
         self._report(answer)
-        self._events.put(lambda: self._answered(send.call, answer))
+        self._events.put(lambda: self._answered(call, answer))
+
+    def _on_message(self, call: int) -> Callable[[dict[str, Any]], None] | None:
+        relay = self._ledger
+        if isinstance(relay, Ledger):
+            return None
+
+        def streamed(message: dict[str, Any]) -> list[Action]:
+            self._streamed_ahead.release()
+            return self._news(relay) + relay.streamed(call, message, time.monotonic())
+
+        def on_message(message: dict[str, Any]) -> None:
+            self._streamed_ahead.acquire()
+            self._events.put(partial(streamed, message))
+
+        return on_message
 
     def _answered(self, call: int, answer: Answer) -> list[Action]:
         self._exchanges.pop(call, None)
-        return self._ledger.answered(call, answer, time.monotonic())
+        news = [] if isinstance(self._ledger, Ledger) else self._news(self._ledger)
+        return news + self._ledger.answered(call, answer, time.monotonic())
 
-    def _connect(self) -> None:
+    def _news(self, relay: Relay) -> list[Action]:
+        """What the relay has to say to a server that is new or changed: it must know before that server's answers."""
+        server = self._upstream.server
+        return [] if server is None else relay.connected(server, time.monotonic())
+
+    def _connect(self, host: Host | None) -> None:
+        told: Server | Failure
         try:
-            self._upstream.connect()
+            told = self._upstream.connect() if host is None else self._upstream.connect(host)  # type: ignore
+        except Failure as failure:
+            self._report(failure)
+            told = failure
+        if (relay := self._ledger) and not isinstance(relay, Ledger):
+            self._events.put(lambda: relay.connected(told, time.monotonic()))
+
+    def _reply(self, message: dict[str, Any]) -> None:
+        try:
+            self._upstream.reply(message)
         except Failure as failure:
             self._report(failure)
 
@@ -118,6 +200,27 @@ class Bridge:
         if isinstance(answer, Failure) and answer.code not in self._reported:
             self._reported.add(answer.code)
             complain(str(answer))
+
+
+def _ledger(config: Config) -> Ledger:
+    return Ledger(config.deadline_s, config.max_answer_bytes)
+
+
+def _relay(config: Config) -> Relay:
+    # Not above: a station pays for every module, once a session.
+    from sam2_mcp_bridge.relay import Relay
+
+    return Relay(config.deadline_s, config.max_answer_bytes, config.max_parallel_calls)
+
+
+def station_asks(request: framing.Request) -> bool:
+    """Whether a host that begins like this is the station, or as simple as it: one that takes the next line."""
+    if request.method != "initialize" or not isinstance(request.params, dict):
+        return False
+    info = request.params.get("clientInfo")
+    name = str(info.get("name", "")).lower() if isinstance(info, dict) else ""
+    oldest = request.params.get("protocolVersion") == HANDSHAKE_VERSIONS[0]
+    return oldest or "station" in name or "xgen" in name
 
 
 def _start(target: Callable[..., None], *args: object) -> None:

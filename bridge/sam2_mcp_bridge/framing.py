@@ -37,6 +37,13 @@ class Notification(NamedTuple):
     params: Any
 
 
+class Response(NamedTuple):
+    """The host's answer to a request that the bridge passed on: `result` or `error` in `outcome`, as they came."""
+
+    id: str | int
+    outcome: dict[str, Any]
+
+
 class Malformed(NamedTuple):
     """A line, or an element of a batch, that can only be answered with an error."""
 
@@ -45,7 +52,7 @@ class Malformed(NamedTuple):
     reason: str
 
 
-Message = Request | Notification | Malformed
+Message = Request | Notification | Response | Malformed
 
 
 def decode(data: bytes, errors: str = "strict") -> Any:
@@ -103,7 +110,7 @@ class LineSplitter:
 
 
 def parse(line: bytes | None) -> list[Message]:
-    """The messages in one line of the host; a batch is taken apart, blank lines and responses vanish."""
+    """The messages in one line of the host; a batch is taken apart, blank lines vanish."""
     if line is None:
         return [Malformed(None, PARSE_ERROR, f"the line is longer than {MAX_LINE_BYTES} bytes")]
     if not line.strip():
@@ -123,7 +130,8 @@ def _message(value: Any) -> Message | None:
     method = value.get("method")
     id_is_valid = type(id_value) in (str, int) and len(str(id_value)) <= MAX_ID_CHARACTERS
     if method is None and ("result" in value or "error" in value):
-        return None  # the answer to a request that the bridge never made
+        outcome = {key: value[key] for key in ("result", "error") if key in value}
+        return Response(id_value, outcome) if id_is_valid else None  # else the answer to nothing the bridge asked
     if not isinstance(method, str):
         return Malformed(id_value if id_is_valid else None, INVALID_REQUEST, "method must be a string")
     if "id" not in value:

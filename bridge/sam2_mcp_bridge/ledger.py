@@ -21,11 +21,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sam2_mcp_bridge import __version__
-from sam2_mcp_bridge.actions import Abort, Action, Answer, Connect, Exit, Refusal, Result, Send, Write
+from sam2_mcp_bridge.actions import (
+    HANDSHAKE_VERSIONS,
+    Abort,
+    Action,
+    Answer,
+    Connect,
+    Exit,
+    Refusal,
+    Result,
+    Send,
+    Write,
+)
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.framing import INTERNAL_ERROR, Malformed, Message, Notification, Request, encode
-
-HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 # A server that pages for ever would be followed until the deadline; no real list is this long.
 MAX_LIST_PAGES = 100

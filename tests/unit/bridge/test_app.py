@@ -108,7 +108,7 @@ def test_main_serves_until_the_end_of_stdin(monkeypatch: pytest.MonkeyPatch) -> 
 def test_main_says_what_is_wrong_and_ends_with_its_code(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["sam2-mcp", "--profile", "full"])
+    monkeypatch.setattr("sys.argv", ["sam2-mcp", "--profile", "sideways"])
     assert entry.main() == 2
     assert capfd.readouterr().err.startswith("sam2-mcp: --profile: 'full' is not available")
 

@@ -14,6 +14,7 @@ from sam2_mcp_bridge.framing import (
     Malformed,
     Notification,
     Request,
+    Response,
     decode,
     encode,
     parse,
@@ -81,9 +82,14 @@ def test_a_line_above_the_limit_is_reported_once_and_the_stream_goes_on(lengths:
     assert got == [b"x" * length if length <= 10 else None for length in lengths]
 
 
-@pytest.mark.parametrize("line", [b"", b" \t ", b"\r", b'{"jsonrpc":"2.0","id":1,"result":{}}', b'{"id":1,"error":{}}'])
-def test_blank_lines_and_responses_vanish(line: bytes) -> None:
+@pytest.mark.parametrize("line", [b"", b" \t ", b"\r", b'{"jsonrpc":"2.0","id":null,"result":{}}'])
+def test_blank_lines_and_responses_to_nothing_vanish(line: bytes) -> None:
     assert parse(line) == []
+
+
+def test_a_response_is_a_message_with_what_the_host_said() -> None:
+    assert parse(b'{"jsonrpc":"2.0","id":1,"result":{"a":1}}') == [Response(1, {"result": {"a": 1}})]
+    assert parse(b'{"id":"x","error":{"code":1}}') == [Response("x", {"error": {"code": 1}})]
 
 
 @pytest.mark.parametrize("line", [b"{", b"print", b'{"a":1} {}', b"\xff", b"[" * 100_000, None])
@@ -94,7 +100,7 @@ def test_what_is_not_json_gets_one_parse_error_without_id(line: bytes | None) ->
 
 @given(st.binary() | json_values.map(lambda value: encode(value).encode()))
 def test_any_line_whatever_gives_messages_or_an_error_and_never_raises(line: bytes) -> None:
-    assert all(isinstance(message, Request | Notification | Malformed) for message in parse(line))
+    assert all(isinstance(message, Request | Notification | Response | Malformed) for message in parse(line))
 
 
 @pytest.mark.parametrize("id_text", ["null", "1.0", "true", "{}", "[1]", '"' + "x" * (MAX_ID_CHARACTERS + 1) + '"'])
@@ -120,4 +126,4 @@ def test_a_batch_is_taken_apart_element_by_element() -> None:
     batch = b'[{"id":1,"method":"a"},{"method":"n"},7,{"id":2,"result":{}},{"id":1.5,"method":"b"}]'
     messages = parse(batch)
     assert messages[:2] == [Request(1, "a", None), Notification("n", None)]
-    assert [type(message) for message in messages[2:]] == [Malformed, Malformed]
+    assert [type(message) for message in messages[2:]] == [Malformed, Response, Malformed]

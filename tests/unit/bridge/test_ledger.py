@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.unit.bridge.drive import LIMIT_S, MAX_LINE_BYTES, Drive, unsettled
 
 from sam2_mcp_bridge import __version__
-from sam2_mcp_bridge.actions import Connect, Exit, Refusal, Result, Send
+from sam2_mcp_bridge.actions import HANDSHAKE_VERSIONS, Connect, Exit, Refusal, Result, Send
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.framing import INVALID_REQUEST, Malformed, Notification
-from sam2_mcp_bridge.ledger import HANDSHAKE_VERSIONS, MAX_LIST_PAGES
+from sam2_mcp_bridge.ledger import MAX_LIST_PAGES
 
 
 def text_of(answer: dict[str, Any]) -> str:

@@ -67,8 +67,14 @@ async def test_a_file_goes_in_and_is_known_by_its_handle(client: httpx.AsyncClie
     assert answer.status_code == 201
     about = answer.json()
     assert about["name"] == "약관.pdf"
-    assert (await client.head(f"/files/{about['handle']}")).status_code == 200
-    assert (await client.head("/files/file_" + "0" * 32)).status_code == 404
+    known = await client.head(f"/files/{about['handle']}")
+    assert known.status_code == 200 and known.content == b""
+    assert known.headers["etag"] == f'"{about["sha256"]}"' and about["handle"] == f"file_{about['sha256'][:32]}"
+    assert (await client.get(f"/files/{about['handle']}")).json() == about
+    unknown = await client.head("/files/file_" + "0" * 32)
+    assert unknown.status_code == 404
+    limits = {answer.headers["sam2-mcp-max-upload-bytes"] for answer in (known, unknown)}
+    assert limits == {str(64 * 1024 * 1024)}
 
 
 async def test_an_upload_above_the_cap_gets_413_announced_or_not(client: httpx.AsyncClient) -> None:

@@ -10,6 +10,7 @@ from fastapi.responses import FileResponse, JSONResponse
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.uploads import StoredFile
 from sam2_mcp_worker.version import worker_version
 
 # HTTP status per error code; everything else an upload or artifact can raise is the client's mistake.
@@ -20,6 +21,9 @@ STATUS_BY_CODE = {
     "no_space": 507,
     "storage_failed": 500,
 }
+
+# With every answer about a file: by it a client knows that it talks to a worker, and what it need not even try to send.
+UPLOAD_LIMIT_HEADER = "Sam2-Mcp-Max-Upload-Bytes"
 
 # A report shows text of unknown documents: no scripts, no requests, no access to our origin.
 ARTIFACT_HEADERS = {
@@ -54,13 +58,15 @@ def build_routes(services: Services) -> APIRouter:
         _check_upload_headers(request, services)
         with _as_http_errors():
             stored = await services.uploads.store(request.stream(), name)
-        return {"handle": stored.handle, "name": stored.name, "size_bytes": stored.size_bytes, "sha256": stored.sha256}
+        return _about(stored)
 
     @router.api_route("/files/{handle}", methods=["GET", "HEAD"])
-    async def about_file(handle: str) -> dict[str, Any]:
-        with _as_http_errors():
+    async def about_file(handle: str, response: Response) -> dict[str, Any]:
+        limit = {UPLOAD_LIMIT_HEADER: str(services.settings.max_upload_bytes)}
+        with _as_http_errors(limit):
             stored = await anyio.to_thread.run_sync(services.uploads.get, handle)
-        return {"handle": stored.handle, "name": stored.name, "size_bytes": stored.size_bytes}
+        response.headers.update(limit | {"ETag": f'"{stored.sha256}"'})
+        return _about(stored)
 
     # Asked before the SDK's own route, which would open a stream that never ends and that nothing is ever sent on:
     # a stateless server has no sessions to send to or to end (reference/mcp.md 7.25).
@@ -86,6 +92,10 @@ def build_routes(services: Services) -> APIRouter:
     return router
 
 
+def _about(stored: StoredFile) -> dict[str, Any]:
+    return {"handle": stored.handle, "name": stored.name, "size_bytes": stored.size_bytes, "sha256": stored.sha256}
+
+
 def _check_upload_headers(request: Request, services: Services) -> None:
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise HTTPException(
@@ -103,7 +113,10 @@ def _check_upload_headers(request: Request, services: Services) -> None:
 
 
 class _as_http_errors:
-    """Turns a WorkerError into an HTTP answer with the same text."""
+    """Turns a WorkerError into an HTTP answer with the same text and these headers."""
+
+    def __init__(self, headers: dict[str, str] | None = None) -> None:
+        self._headers = headers
 
     def __enter__(self) -> None:
         return None
@@ -111,4 +124,4 @@ class _as_http_errors:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, WorkerError):
             status = STATUS_BY_CODE.get(error.code, 400)
-            raise HTTPException(status, {"code": error.code, "message": error.public_text}) from error
+            raise HTTPException(status, {"code": error.code, "message": error.public_text}, self._headers) from error

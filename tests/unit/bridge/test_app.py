@@ -110,7 +110,7 @@ def test_main_says_what_is_wrong_and_ends_with_its_code(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["sam2-mcp", "--profile", "sideways"])
     assert entry.main() == 2
-    assert capfd.readouterr().err.startswith("sam2-mcp: --profile: 'full' is not available")
+    assert capfd.readouterr().err.startswith("sam2-mcp: --profile: 'sideways' is none of station")
 
 
 def test_main_without_httpx_says_what_to_install(

@@ -144,9 +144,9 @@ class _Request:
         """Nothing: httpx's subclass writes the header to httpx's request."""
 
 
-def _signature(of: Any) -> Any:
+def _signature(of: Any, **options: Any) -> Any:
     """The decorator of dataclasses makes a docstring of it, where there is none."""
-    return "()" if hasattr(of, "__dataclass_fields__") else _load("inspect").signature(of)
+    return "()" if hasattr(of, "__dataclass_fields__") else _load("inspect").signature(of, **options)
 
 
 _KNOWN: dict[str, dict[str, Any]] = {

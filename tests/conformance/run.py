@@ -1,0 +1,142 @@
+"""Runs groups: starts the servers, starts the suite, and hands the outcome to the judge."""
+
+import asyncio
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+from tests.conformance.checks import (
+    Check,
+    Judgement,
+    Results,
+    judge,
+    listed_scenarios,
+    read_baseline,
+    read_results,
+    required_scenarios,
+)
+from tests.conformance.groups import BASELINES, ClientGroup, Group, ServerGroup
+from tests.conformance.toolchain import NODE, ROOT, SUITE, environment
+from tests.e2e.rehearsal.processes import Program, free_port, running
+
+# A scenario that hangs ends here; the slowest honest one takes 3 s on a busy machine.
+SCENARIO_LIMIT_MS = 60_000
+SUITE_LIMIT_S = 300.0
+CONTRACT = "stdio-contract"
+
+
+async def run_group(group: Group, scenarios: list[str]) -> Judgement:
+    """Run one group and judge it.
+
+    Raises:
+        TimeoutError: the suite did not end.
+    """
+    baseline = read_baseline(BASELINES / f"{group.key}.yml")
+    with tempfile.TemporaryDirectory(prefix="conformance-") as name:
+        folder = Path(name)
+        if isinstance(group, ServerGroup):
+            results = await _server_results(group, folder)
+            scenarios = [*scenarios, *([CONTRACT] if group.program == "bridge" else [])]
+        else:
+            results = await _client_results(group, scenarios, folder)
+    return judge(scenarios, results, baseline, group.not_applicable)
+
+
+async def scenarios_of(group: Group) -> list[str]:
+    """The names of all scenarios that the suite has for a group's side and version."""
+    frozen = isinstance(group, ServerGroup) and group.requirements
+    arguments = ["list", f"--{group.side}", *(["--requirements", group.version] if frozen else [])]
+    _, output = await suite(*arguments)
+    return required_scenarios(output, group.side) if frozen else listed_scenarios(output, group.version)
+
+
+async def suite(*arguments: str) -> tuple[int, str]:
+    """The suite's exit code and standard output."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        str(NODE),
+        str(SUITE),
+        *arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        env=environment(),
+        cwd=ROOT,
+    )
+    try:
+        stdout, _ = await asyncio.wait_for(process.communicate(), SUITE_LIMIT_S)
+    except TimeoutError:
+        process.kill()
+        raise
+    assert process.returncode is not None
+    return process.returncode, stdout.decode("utf-8")
+
+
+async def _server_results(group: ServerGroup, folder: Path) -> Results:
+    async with _served(group, folder) as url:
+        selected = ["--requirements", group.version] if group.requirements else _suite_of(group.version)
+        limit = ["--timeout", str(SCENARIO_LIMIT_MS)]
+        await suite("server", "--url", url, *selected, *limit, "-o", str(folder / "results"))
+        results = read_results(folder / "results")
+        if group.program == "bridge":
+            results[CONTRACT] = await _contract(url)
+    return results
+
+
+def _suite_of(version: str) -> list[str]:
+    return ["--suite", "all", "--spec-version", version]
+
+
+async def _contract(url: str) -> list[Check]:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        breaches = (await client.get(url.removesuffix("/mcp") + "/breaches")).raise_for_status().json()
+    failures = [Check(CONTRACT, "FAILURE", breach) for breach in breaches]
+    return failures or [Check(CONTRACT, "SUCCESS")]
+
+
+@asynccontextmanager
+async def _served(group: ServerGroup, folder: Path) -> AsyncIterator[str]:
+    async with AsyncExitStack() as stack:
+
+        async def start(module: str, *arguments: str) -> str:
+            port = free_port()
+            command = [sys.executable, "-m", f"tests.conformance.{module}", "--port", str(port), *arguments]
+            await stack.enter_async_context(running(Program(command, port, folder / f"{module}.log")))
+            return f"http://127.0.0.1:{port}/mcp"
+
+        if group.program == "worker":
+            yield await start("worker_server", "--data-dir", str(folder / "data"))
+        else:
+            upstream = await start("everything_server", "--era", group.upstream_era)
+            yield upstream if group.program == "sdk" else await start("shim", "--url", upstream)
+
+
+async def _client_results(group: ClientGroup, scenarios: list[str], folder: Path) -> Results:
+    driver = [sys.executable, "-m", "tests.conformance.driver", "--host-era", group.host_era]
+    results: Results = {}
+    for scenario in scenarios:
+        if "/" in scenario:  # the authorization scenarios, none of which concerns the bridge
+            continue
+        code, _ = await suite(
+            "client",
+            *("--command", shlex.join(driver)),
+            *("--scenario", scenario, "--spec-version", group.version),
+            *("--timeout", str(SCENARIO_LIMIT_MS), "-o", str(folder)),
+        )
+        results |= read_results(folder)
+        checks = results.setdefault(scenario, [])
+        if code != 0 and (words := _last_words(folder, scenario)):
+            checks.append(Check("driver", "FAILURE", words))
+    return results
+
+
+def _last_words(folder: Path, scenario: str) -> str:
+    """What the driver and its bridge said at the end; nothing unless the driver failed."""
+    errors = [path.read_text(encoding="utf-8") for path in folder.glob(f"{scenario}-*/stderr.txt")]
+    lines = [line for text in errors for line in text.splitlines() if line.strip()]
+    return " | ".join(lines[-4:])

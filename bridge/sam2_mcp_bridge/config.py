@@ -1,6 +1,7 @@
 """Settings from the command line and the environment, checked once. A flag beats its variable.
 
-Owns names, defaults and limits. The token never shows in a repr and never in an error text.
+Owns names, defaults and limits; what stands in credentials is checked by credentials.py, certificates are read by
+tls.py when they are needed. No secret shows in a repr or in an error text.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from sam2_mcp_bridge import __version__
-from sam2_mcp_bridge.errors import EXIT_STARTUP, EXIT_USAGE, SetupError
+from sam2_mcp_bridge import __version__, credentials
+from sam2_mcp_bridge.errors import EXIT_USAGE, SetupError
 
 DEFAULT_URL = "http://127.0.0.1:8765/mcp"
 
@@ -48,6 +50,13 @@ class Config:
     max_answer_bytes: int = DEFAULT_MAX_ANSWER_BYTES
     profile: str = "station"
     max_parallel_calls: int = DEFAULT_MAX_PARALLEL_CALLS
+    token_file: str | None = None  # where `token` is from; read again when the server refuses it
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    ca_file: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    proxy: str | None = field(default=None, repr=False)
+    proxy_from_env: bool = False
     share: tuple[Path, ...] = ()
 
 
@@ -61,18 +70,26 @@ def _url(text: str) -> str:
     return text
 
 
-def _token(text: str) -> str:
-    token = text.strip()
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise ValueError("must be one word of printable ASCII characters")
-    return token
-
-
-def _token_file(text: str) -> str:
+def _proxy(text: str) -> str:
     try:
-        return _token(Path(text).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SetupError(f"cannot read the token file {text}: {error.strerror}", EXIT_STARTUP) from error
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # its own words would repeat the password
+        usable = False
+    if not usable or parts.path not in ("", "/") or any(character <= " " for character in text):
+        raise ValueError("must look like http://proxy:3128 (http or https; SOCKS is not spoken)")
+    return text
+
+
+def _path(text: str) -> str:
+    return os.path.expanduser(text)  # noqa: PTH111 - Path's raises RuntimeError for an unknown user
+
+
+def _switch(text: str) -> bool:
+    on, off = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+    if text.lower() not in on + off:
+        raise ValueError("must be 1 or 0")
+    return text.lower() in on
 
 
 def _profile(text: str) -> str:
@@ -114,12 +131,40 @@ class _Setting(NamedTuple):
     variable: str
     check: Callable[[Any], Any]
     help: str
+    parser_options: Mapping[str, Any] = MappingProxyType({"metavar": "VALUE"})
 
 
 _SETTINGS = {
     "url": _Setting("--url", "SAM2_MCP_URL", _url, f"the worker's MCP endpoint ({DEFAULT_URL})"),
-    "token": _Setting("--token", "SAM2_MCP_TOKEN", _token, "bearer token; the process list shows it, a file does not"),
-    "token_file": _Setting("--token-file", "SAM2_MCP_TOKEN_FILE", _token_file, "file that holds the bearer token"),
+    "token": _Setting(
+        "--token", "SAM2_MCP_TOKEN", credentials.token, "bearer token; the process list shows it, a file does not"
+    ),
+    "token_file": _Setting(
+        "--token-file", "SAM2_MCP_TOKEN_FILE", _path, "file with the bearer token; read again when the server says 401"
+    ),
+    "headers": _Setting(
+        "--header-file",
+        "SAM2_MCP_HEADER_FILE",
+        credentials.header_file,
+        "file with lines `Name: value` to send as well",
+    ),
+    "ca_file": _Setting(
+        "--ca-file", "SAM2_MCP_CA_FILE", _path, "PEM file, or folder of them, with the only CAs to trust over https"
+    ),
+    "client_cert": _Setting(
+        "--client-cert", "SAM2_MCP_CLIENT_CERT", _path, "PEM file with the certificate to show to the server"
+    ),
+    "client_key": _Setting(
+        "--client-key", "SAM2_MCP_CLIENT_KEY", _path, "PEM file with its key, if that is not in the same file"
+    ),
+    "proxy": _Setting("--proxy", "SAM2_MCP_PROXY", _proxy, "HTTP proxy to go through; none by default"),
+    "proxy_from_env": _Setting(
+        "--proxy-from-env",
+        "SAM2_MCP_PROXY_FROM_ENV",
+        _switch,
+        "take the proxy from HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY (1); they are not looked at otherwise",
+        MappingProxyType({"action": "store_const", "const": "1"}),
+    ),
     "profile": _Setting("--profile", "SAM2_MCP_PROFILE", _profile, f"how to treat the host: {', '.join(PROFILES)}"),
     "deadline_s": _Setting(
         "--deadline", "SAM2_MCP_DEADLINE_S", _deadline_s, "seconds from a request to its answer (27)"
@@ -129,7 +174,11 @@ _SETTINGS = {
         "--max-parallel-calls", "SAM2_MCP_MAX_PARALLEL_CALLS", _parallel_calls, "calls at once in profile full (16)"
     ),
     "share": _Setting(
-        "--share", "SAM2_MCP_SHARE", _folders, "folder whose files may be sent to the worker; repeatable"
+        "--share",
+        "SAM2_MCP_SHARE",
+        _folders,
+        "folder whose files may be sent to the worker; repeatable",
+        MappingProxyType({"metavar": "VALUE", "action": "append"}),
     ),
 }
 
@@ -153,12 +202,23 @@ def load(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Config
         del sources["token" if file_is_stronger else "token_file"]
     values = {name: _checked(source, _SETTINGS[name], text) for name, (source, text) in sources.items()}
     if "token_file" in values:
-        values["token"] = values.pop("token_file")
+        read = _SETTINGS["token_file"]._replace(check=credentials.token_file)
+        values["token"] = _checked(sources["token_file"][0], read, values["token_file"])
     config = Config(**values)
-    if config.profile != "full" and config.deadline_s > MAX_STATION_DEADLINE_S:
-        limit = f"must be at most {MAX_STATION_DEADLINE_S:g} in profile {config.profile}: the station waits for 30 s"
-        raise SetupError(f"{sources['deadline_s'][0]}: {limit}", EXIT_USAGE)
+    _check_together(config, {name: source for name, (source, _) in sources.items()})
     return config
+
+
+def _check_together(config: Config, sources: Mapping[str, str]) -> None:
+    """What only shows when all values are known; `sources` names the flag or variable of each."""
+    if config.profile != "full" and config.deadline_s > MAX_STATION_DEADLINE_S:
+        rule = f"must be at most {MAX_STATION_DEADLINE_S:g} in profile {config.profile}: the station waits for 30 s"
+        raise SetupError(f"{sources['deadline_s']}: {rule}", EXIT_USAGE)
+    if config.client_key and not config.client_cert:
+        raise SetupError(f"{sources['client_key']}: a key needs its certificate, SAM2_MCP_CLIENT_CERT", EXIT_USAGE)
+    if config.token and any(name.lower() == "authorization" for name, _ in config.headers):
+        rule = "holds an Authorization header, and there is a token too; give one of them"
+        raise SetupError(f"{sources['headers']}: {rule}", EXIT_USAGE)
 
 
 def _checked(source: str, setting: _Setting, text: Any) -> Any:
@@ -175,7 +235,6 @@ def _flags(argv: Sequence[str]) -> dict[str, Any]:
     parser = argparse.ArgumentParser("sam2-mcp", description="stdio <-> HTTP bridge for MCP hosts", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"sam2-mcp {__version__}")
     for name, setting in _SETTINGS.items():
-        action = "append" if name == "share" else "store"
         help_text = f"{setting.help}; or {setting.variable}"
-        parser.add_argument(setting.flag, dest=name, action=action, metavar="VALUE", help=help_text)
+        parser.add_argument(setting.flag, dest=name, help=help_text, **setting.parser_options)
     return vars(parser.parse_args(argv))

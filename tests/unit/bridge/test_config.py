@@ -59,6 +59,7 @@ def test_the_token_shows_neither_in_a_repr_nor_in_an_error() -> None:
 def test_an_unreadable_or_empty_token_file_is_named(tmp_path: Path) -> None:
     missing = refused([], {"SAM2_MCP_TOKEN_FILE": str(tmp_path / "none")})
     assert missing.exit_code == 3 and "No such file" in str(missing) and str(tmp_path / "none") in str(missing)
+    assert "Is a directory" in str(refused([], {"SAM2_MCP_TOKEN_FILE": str(tmp_path)}))
     (tmp_path / "empty").write_text(" \n", encoding="utf-8")
     assert "one word" in str(refused(["--token-file", str(tmp_path / "empty")], {}))
 
@@ -135,3 +136,52 @@ def test_version_help_and_unknown_flags_end_at_once(
         assert all(name in out for name in ("SAM2_MCP_URL", "--token-file", "--deadline", "--profile"))
     else:
         assert out == "" and "usage: sam2-mcp" in err
+
+
+def test_care_of_the_connection_is_set_by_flag_or_variable(tmp_path: Path) -> None:
+    headers = tmp_path / "headers"
+    headers.write_text("X-Api-Key: k\n", encoding="utf-8")
+    environ = {
+        "SAM2_MCP_CA_FILE": "ca.pem",
+        "SAM2_MCP_CLIENT_CERT": "cert.pem",
+        "SAM2_MCP_CLIENT_KEY": "key.pem",
+        "SAM2_MCP_PROXY": "http://me:word@proxy:3128/",
+        "SAM2_MCP_PROXY_FROM_ENV": "yes",
+        "SAM2_MCP_HEADER_FILE": str(headers),
+    }
+    config = load([], environ)
+    assert (config.ca_file, config.client_cert, config.client_key) == ("ca.pem", "cert.pem", "key.pem")
+    assert (config.proxy, config.proxy_from_env) == ("http://me:word@proxy:3128/", True)
+    assert config.headers == (("X-Api-Key", "k"),)
+    assert "word" not in repr(config) and "X-Api-Key" not in repr(config)
+    flags = ["--ca-file", "ca.pem", "--client-cert=cert.pem", "--client-key", "key.pem"]
+    flags += ["--proxy", "http://me:word@proxy:3128/", "--proxy-from-env", "--header-file", str(headers)]
+    assert load(flags, {}) == config
+    assert load([], {"SAM2_MCP_PROXY_FROM_ENV": "0"}) == Config()
+
+
+def test_a_file_of_the_home_folder_may_be_named_by_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "token").write_text("word", encoding="utf-8")
+    config = load([], {"SAM2_MCP_TOKEN_FILE": "~/token", "SAM2_MCP_CA_FILE": "~/ca.pem"})
+    assert (config.token, config.token_file, config.ca_file) == ("word", f"{tmp_path}/token", f"{tmp_path}/ca.pem")
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    ["proxy:3128", "socks5://proxy", "http://", "http://p:0", "http://me:word@p:x", "http://p/path", "http://a b"],
+)
+def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(proxy: str) -> None:
+    error = refused([], {"SAM2_MCP_PROXY": proxy})
+    assert (error.exit_code, str(error).count("word")) == (2, 0)
+    assert str(error).startswith("SAM2_MCP_PROXY: must look like http://proxy:3128")
+
+
+def test_settings_that_exclude_each_other_are_refused_by_name(tmp_path: Path) -> None:
+    assert str(refused(["--client-key", "k"], {})).startswith("--client-key: a key needs its certificate")
+    headers = tmp_path / "headers"
+    headers.write_text("authorization: Basic abc", encoding="utf-8")
+    assert load(["--header-file", str(headers)], {}).headers == (("authorization", "Basic abc"),)
+    both = refused([], {"SAM2_MCP_HEADER_FILE": str(headers), "SAM2_MCP_TOKEN": "word"})
+    assert str(both).startswith("SAM2_MCP_HEADER_FILE: holds an Authorization header") and "abc" not in str(both)
+    assert "must be 1 or 0" in str(refused([], {"SAM2_MCP_PROXY_FROM_ENV": "maybe"}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from sam2_mcp_bridge import config, stdio
+from sam2_mcp_bridge import config, oom, stdio
 from sam2_mcp_bridge.errors import EXIT_STARTUP, SetupError
 
 
@@ -22,11 +22,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _serve(settings: config.Config, wire: stdio.Wire) -> int:
+    oom.starting()
     try:
         # Here and not above: whatever an import prints must find stdout claimed.
         from sam2_mcp_bridge import app
     except ImportError as error:
         raise SetupError(f"httpx cannot be imported ({error}); pip install httpx", EXIT_STARTUP) from error
+    oom.at_work()
     return app.run(settings, wire)
 
 

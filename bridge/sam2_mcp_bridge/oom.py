@@ -1,0 +1,47 @@
+"""Which process the kernel ends when a container's memory is full: a bridge, not the station above all of them.
+
+The kernel takes the largest process, and that is the station: every session would end with it. So in a container with
+a memory limit a bridge asks to be taken first, a starting one before those at work. The score counts in thousandths of
+the limit. Linux only; elsewhere, and where no limit is set, nothing is changed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+SCORE = Path("/proc/self/oom_score_adj")
+HIGHEST_SCORE = 1000
+
+# A station grows to about 100 MB while it hands on large answers: a fifth of the 512 MB that the field gives it.
+AT_WORK = 250
+# A session that does not fit must not cost an older one its life.
+STARTING = 500
+
+# The limit of the container's own control group, version 2 and 1; "max" and 2**63 - 4096 mean that there is none.
+LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+NO_LIMIT_BYTES = 2**60
+
+
+def starting() -> None:
+    """Be the first to go: called before the imports, which are most of what a bridge takes."""
+    _shift(STARTING)
+
+
+def at_work() -> None:
+    """Be as good as the other bridges from here on."""
+    _shift(AT_WORK - STARTING)
+
+
+def _shift(change: int) -> None:
+    """Beside what the container's runtime has set, never below it: the kernel refuses that, and then nothing changes."""
+    with suppress(OSError, ValueError):
+        if any(_is_limit(path) for path in LIMITS):
+            score = int(SCORE.read_text(encoding="ascii")) + change
+            SCORE.write_text(str(min(score, HIGHEST_SCORE)), encoding="ascii")
+
+
+def _is_limit(path: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return int(path.read_text(encoding="ascii")) < NO_LIMIT_BYTES
+    return False

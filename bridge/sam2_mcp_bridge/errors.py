@@ -8,6 +8,8 @@ Knows no protocol: how a failure travels to the host is the ledger's business.
 
 from __future__ import annotations
 
+from typing import Any
+
 EXIT_USAGE = 2
 EXIT_STARTUP = 3
 
@@ -23,6 +25,14 @@ _WORDS = {
     "refused": "the worker refused {subject}: {detail}; correct the name or the arguments and call again.",
     "unreachable": "no connection to the worker at {where} ({detail}); nothing was run. Start the worker "
     "(sam2-mcp-worker serve) or correct SAM2_MCP_URL, then call again.",
+    "certificate": "the certificate of {where} was not accepted ({detail}); nothing was run. {mend}, then start a new "
+    "session.",
+    "client_certificate": "the server at {where} wants a client certificate or refused the one it got ({detail}); "
+    "nothing was run. Set SAM2_MCP_CLIENT_CERT and SAM2_MCP_CLIENT_KEY of the bridge, then start a new session.",
+    "tls": "TLS with {where} failed ({detail}); nothing was run. Check whether SAM2_MCP_URL must begin with http:// or "
+    "https://, then start a new session.",
+    "proxy_refused": "the proxy {proxy} did not let the request to {where} through ({detail}); check SAM2_MCP_PROXY "
+    "with its user and password, or name the host in NO_PROXY, then start a new session.",
     "connection_broken": "the connection to the worker at {where} broke before the answer was complete; it may have "
     "been restarted, and it is not known whether the call ran: call again.",
     "no_answer": "the worker at {where} ended its answer ({detail}) without a result; it may have been stopped in the "
@@ -50,9 +60,22 @@ _WORDS = {
     "worker's log if it fails again.",
     "redirected": "{where} points to another place ({detail}), and the token must not follow; set SAM2_MCP_URL to the "
     "final address.",
+    "file_refused": "the shared file {path} cannot be sent ({detail}); what is sent are readable regular files of the "
+    "shared folders, not linked from there to elsewhere: correct the path or the file, then call again.",
+    "file_changed": "the shared file {path} changed while it was sent; wait until it is complete, then call again.",
+    "file_too_large": "the shared file {path} has {size} bytes and the worker takes less ({detail}); send a smaller "
+    "file, or raise SAM2_MCP_MAX_UPLOAD_BYTES on the worker.",
+    "no_files": "the server at {where} takes no files ({detail}), nothing was sent; --share needs a sam2-mcp worker of "
+    "this version at SAM2_MCP_URL: to leave paths to another server as they are, start the bridge without --share.",
     "http_error": "the worker at {where} refused the request ({detail}); check SAM2_MCP_URL and the worker's log.",
 }
-_CODE_OF_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "request_too_large"}
+_CODE_OF_STATUS = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    407: "proxy_refused",
+    413: "request_too_large",
+}
 _CODE_OF_STATUS |= {421: "host_not_allowed", 429: "busy", 502: "busy", 503: "busy", 504: "busy"}
 
 # The same request may well succeed a moment later.
@@ -73,12 +96,15 @@ class Failure(Exception):
     Args:
         code: a key of the words above, `values` what they name.
         http_status: status of the response, where there was one.
+
+    What the host shall be told besides, as `_meta` of an answer, may be put into `meta`.
     """
 
     def __init__(self, code: str, *, http_status: int | None = None, **values: object) -> None:
         self.code = code
         self.http_status = http_status
         self.transient = code in _TRANSIENT
+        self.meta: dict[str, Any] = {}
         text = f"[{code}] {_WORDS[code].format_map(values)}"
         super().__init__(text if len(text) <= PUBLIC_TEXT_LIMIT else text[: PUBLIC_TEXT_LIMIT - 1] + "…")
 

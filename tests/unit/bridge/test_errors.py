@@ -2,7 +2,7 @@ import pytest
 
 from sam2_mcp_bridge.errors import _WORDS, Failure, code_of_status
 
-VALUES = {"subject": "read_text", "limit_s": 27.0, "limit": 10, "where": "worker:8765", "detail": "HTTP 500"}
+VALUES = {"subject": "read_text", "limit_s": 27.0, "limit": 10, "size": 11, "path": "'/share/a.png'", "where": "worker:8765", "detail": "HTTP 500"}
 
 
 @pytest.mark.parametrize("code", _WORDS)

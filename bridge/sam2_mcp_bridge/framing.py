@@ -62,7 +62,8 @@ def decode(data: bytes, errors: str = "strict") -> Any:
         ValueError: it is not JSON, or not UTF-8 and `errors` is strict.
     """
     try:
-        return json.loads(data.decode(errors=errors), parse_constant=_finite_or_null, parse_float=_finite_or_null)
+        # A byte order mark is no part of the message; some hosts on Windows begin their first line with one.
+        return json.loads(data.decode("utf-8-sig", errors), parse_constant=_finite_or_null, parse_float=_finite_or_null)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 

@@ -1,0 +1,41 @@
+"""Whatever the upstream does to a call, the host reads one line for it, and the session goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.e2e.faults import upstream_connection, upstream_http, upstream_messages
+from tests.e2e.faults.case import Case, answered
+from tests.e2e.faults.session import PROFILES
+from tests.e2e.faults.stage import Stage
+from tests.fakes.upstream import FakeUpstream
+
+CASES: list[Case] = [*upstream_connection.CASES, *upstream_http.CASES, *upstream_messages.CASES]
+# For an upstream to see a connection close; a bound, not a claim about speed.
+CLOSE_PATIENCE_S = 15.0
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with FakeUpstream() as upstream, Stage(upstream) as stage:
+        yield stage
+
+
+def test_every_case_has_a_name_of_its_own() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_fault_of_the_upstream_costs_one_call_at_most(stage: Stage, case: Case, profile: str) -> None:
+    with stage.bridge(profile, case.deadline_s) as host:
+        struck = stage.strike(case)
+        tag, result = host.tagged_call("struck")
+        assert case.expect.mistake(result, tag) is None
+        assert 1 <= len(struck) <= case.posts, "a tools/call is never sent twice"
+        assert not case.cut or all(call.cut.wait(CLOSE_PATIENCE_S) for call in struck)
+        stage.rest()
+        tag, result = host.tagged_call("next")
+        assert answered().mistake(result, tag) is None
+        assert host.quiet()

@@ -63,6 +63,7 @@ class Bridge:
         self._wire = wire
         self._config = config
         self._upstream = Upstream(config)
+        self._request = _with_uploads(config, self._upstream) if config.share else self._upstream.request
         self._undecided = config.profile == "auto"
         self._ledger: Ledger | Relay = _ledger(config) if config.profile == "station" else _relay(config)
         self._events: SimpleQueue[Callable[[], list[Action]]] = SimpleQueue()
@@ -121,7 +122,7 @@ class Bridge:
     def _carry_upstream(self, action: Connect | Send | Listen | Extend | Abort | Reply) -> None:
         match action:
             case Send(call, method, params, deadline_s):
-                self._open(call, deadline_s, self._upstream.request, method, params)
+                self._open(call, deadline_s, self._request, method, params)
             case Listen(call, params):
                 self._open(call, math.inf, self._upstream.listen, params)
             case Extend(call, deadline_s) if call in self._exchanges:
@@ -221,6 +222,12 @@ def station_asks(request: framing.Request) -> bool:
     name = str(info.get("name", "")).lower() if isinstance(info, dict) else ""
     oldest = request.params.get("protocolVersion") == HANDSHAKE_VERSIONS[0]
     return oldest or "station" in name or "xgen" in name
+
+
+def _with_uploads(config: Config, upstream: Upstream) -> Callable[..., Answer]:
+    from sam2_mcp_bridge.uploads import Uploads  # OpenSSL's hashes and more, for those who share a folder
+
+    return Uploads(config, upstream).request
 
 
 def _start(target: Callable[..., None], *args: object) -> None:

@@ -20,7 +20,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from sam2_mcp_bridge import __version__
+from sam2_mcp_bridge import __version__, outcomes
 from sam2_mcp_bridge.actions import (
     HANDSHAKE_VERSIONS,
     Abort,
@@ -34,7 +34,7 @@ from sam2_mcp_bridge.actions import (
     Write,
 )
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.framing import INTERNAL_ERROR, Malformed, Message, Notification, Request, encode
+from sam2_mcp_bridge.framing import Malformed, Message, Notification, Request
 
 # A server that pages for ever would be followed until the deadline; no real list is this long.
 MAX_LIST_PAGES = 100
@@ -69,8 +69,7 @@ class _Entry:
 
     @property
     def subject(self) -> str:
-        name = _get(self.params, "name")
-        return name[:80] if self.method == "tools/call" and isinstance(name, str) else self.method
+        return outcomes.subject(self.method, self.params)
 
 
 class Ledger:
@@ -209,14 +208,8 @@ class Ledger:
                 self._record(entry, Failure("refused", subject=entry.subject, detail=detail))
             case Refusal(error):
                 self._set_line(entry, error=error)
-            # tools/call never gets a JSON-RPC error: the loader shows it as the tool's answer, or as nothing, and of
-            # a result it shows the first text block (station.md 1.6).
-            case Failure() if entry.method == "tools/call":
-                self._set_line(entry, result={"content": [{"type": "text", "text": str(answer)}], "isError": True})
-            case _:
-                data: dict[str, Any] = {"source": "bridge", "reason": answer.code}
-                data |= {"httpStatus": answer.http_status} if answer.http_status else {}
-                self._set_line(entry, error={"code": INTERNAL_ERROR, "message": str(answer), "data": data})
+            case Failure():
+                self._set_line(entry, **outcomes.of_failure(entry.method, answer))
 
     def _record_page(self, entry: _Entry, page: dict[str, Any]) -> None:
         """Follow nextCursor: the station asks once, with empty params, and never for a second page."""
@@ -229,12 +222,9 @@ class Ledger:
 
     def _set_line(self, entry: _Entry, **outcome: Any) -> None:
         try:
-            line = encode({"jsonrpc": "2.0", "id": entry.id, **outcome})
-        except RecursionError:
-            return self._record(entry, Failure("internal", detail="the answer is nested too deeply"))
-        if len(line) > self._max_line_bytes:
-            return self._record(entry, Failure("answer_too_large", limit=self._max_line_bytes))
-        entry.line = line
+            entry.line = outcomes.line({"jsonrpc": "2.0", "id": entry.id, **outcome}, self._max_line_bytes)
+        except Failure as failure:
+            self._record(entry, failure)
 
     def _advance(self, now_s: float) -> list[Action]:
         """Write what is answered at the head and has settled; send the first request that has no answer yet."""

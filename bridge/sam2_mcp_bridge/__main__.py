@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from sam2_mcp_bridge import config, oom, stdio
+from sam2_mcp_bridge import config, memory, oom, stdio
 from sam2_mcp_bridge.errors import EXIT_STARTUP, SetupError
 
 
@@ -29,6 +29,7 @@ def _serve(settings: config.Config, wire: stdio.Wire) -> int:
     except ImportError as error:
         raise SetupError(f"httpx cannot be imported ({error}); pip install httpx", EXIT_STARTUP) from error
     oom.at_work()
+    memory.settle()
     return app.run(settings, wire)
 
 

@@ -1,0 +1,48 @@
+"""What the allocators are told, in a process of its own because it holds for the whole process."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# A large block, and above it in the heap a small one that stays: the heap cannot shrink under it.
+LARGE_BLOCKS = """
+import re, sys
+from pathlib import Path
+def private_mb():
+    text = Path("/proc/self/smaps_rollup").read_text(encoding="ascii")
+    return sum(int(kb) for kb in re.findall(r"^Private_\\w+: +(\\d+) kB", text, re.MULTILINE)) / 1024
+if sys.argv[1] == "settled":
+    from sam2_mcp_bridge import memory
+    memory.settle()
+bytes(20_000_000)  # after this one is freed, glibc would serve the next ones from the heap
+before, kept = private_mb(), []
+for _ in range(4):
+    block = b"x" * 10_000_000
+    kept.append(b"y" * 1000)
+    del block
+print(private_mb() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_large_blocks_go_back_to_the_system() -> None:
+    def grown_mb(how: str) -> float:
+        command = [sys.executable, "-c", LARGE_BLOCKS, how]
+        return float(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+
+    assert grown_mb("settled") < 1
+    assert grown_mb("as usual") > 5  # or the test would show nothing
+
+
+def test_a_libc_without_these_settings_is_left_alone() -> None:
+    code = """
+import ctypes, gc, json
+ctypes.CDLL = lambda name: object()
+from sam2_mcp_bridge import memory
+memory.settle()
+print(json.dumps([gc.get_threshold(), gc.get_freeze_count() > 0]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout) == [[700, 2, 2], True]

@@ -1,8 +1,7 @@
 """Server-sent events from bytes, as the HTML standard defines them. Sans-IO.
 
 Splits at LF, CR and CRLF only: str.splitlines and httpx's iter_lines also split at U+2028, U+0085 and more, which
-occur inside JSON strings. Keeps the data of `message` events and nothing else: ids, retry and comments mean nothing
-to a bridge that never resumes a stream.
+occur inside JSON strings. Keeps the data of `message` events, and what is needed to take up a stream that was cut.
 """
 
 from __future__ import annotations
@@ -12,6 +11,11 @@ from collections.abc import Iterator
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
+_DIGITS = re.compile(rb"[0-9]{1,9}")
+
+# Until a cut stream is taken up again, where the server does not say; and at least, whatever it says.
+DEFAULT_RETRY_S = 1.0
+MIN_RETRY_S = 0.1
 
 
 class EventTooLarge(ValueError):
@@ -19,14 +23,25 @@ class EventTooLarge(ValueError):
 
 
 class EventParser:
-    """Turns chunks into the data of complete events; an event that the end of the stream cuts is dropped."""
+    """Turns chunks into the data of complete events; an event that the end of the stream cuts is dropped.
+
+    Attributes:
+        last_event_id: of the last complete event that had one, "" before; for the header Last-Event-ID.
+        retry_s: how long to wait before the stream is taken up again.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
+        self.last_event_id = ""
+        self.retry_s = DEFAULT_RETRY_S
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the unfinished event: what follows is a new stream."""
         self._line = bytearray()
-        self._data: list[bytes] = []
-        self._data_bytes = 0
+        self._data: bytearray | None = None  # not a list: an empty line would cost eight bytes and count as none
         self._name = b""
+        self._id = self.last_event_id
         self._after_cr = False
         self._first_line = True
 
@@ -46,7 +61,7 @@ class EventParser:
 
     def _append(self, piece: bytes) -> None:
         self._line += piece
-        if len(self._line) + self._data_bytes > self._limit_bytes:
+        if len(self._line) + len(self._data or b"") > self._limit_bytes:
             raise EventTooLarge(f"above {self._limit_bytes} bytes")
 
     def _end_line(self) -> Iterator[bytes]:
@@ -59,15 +74,22 @@ class EventParser:
             self._field(line)
             return
         data, name = self._data, self._name
-        self._data, self._data_bytes, self._name = [], 0, b""
-        if data and name in (b"", b"message"):
-            yield b"\n".join(data)
+        self._data, self._name = None, b""
+        self.last_event_id = self._id
+        if data is not None and name in (b"", b"message"):
+            yield bytes(data)
 
     def _field(self, line: bytes) -> None:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            self._data.append(value)
-            self._data_bytes += len(value)
+            if self._data is None:
+                self._data = bytearray(value)
+            else:
+                self._data += b"\n" + value
         elif field == b"event":
             self._name = value
+        elif field == b"id" and value.isascii() and value.decode().isprintable():  # others fit into no header
+            self._id = value.decode()
+        elif field == b"retry" and _DIGITS.fullmatch(value):
+            self.retry_s = max(MIN_RETRY_S, int(value) / 1000)

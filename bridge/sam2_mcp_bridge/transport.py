@@ -1,9 +1,11 @@
-"""HTTP to one server: connections, their care, redirects, and httpx's exceptions turned into ours.
+"""HTTP to one server: connections, their care, redirects, a token that was renewed, httpx's exceptions turned into ours.
 
 Owns the httpx client and everything that concerns one exchange; knows no MCP. Each exchange has a connection of its
 own, which another thread can cut at any moment: closing the stream is what cancels the worker's call. A kept-alive
 connection would save a fraction of a millisecond and cost a call whenever the server closes it at the moment it is
-used.
+used; a new one is refused instead, before anything was run.
+
+Nothing is sent to another origin than the endpoint's, except to the proxy that the settings name.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sam2_mcp_bridge import __version__
-from sam2_mcp_bridge.config import Config
+from sam2_mcp_bridge import __version__, credentials
+from sam2_mcp_bridge.config import Config, check_proxy
 from sam2_mcp_bridge.errors import EXIT_USAGE, Failure, SetupError
 from sam2_mcp_bridge.lean_httpx import PLAIN, httpx
 
@@ -34,6 +36,9 @@ TIMEOUT_GRACE_S = 1.0
 
 MAX_DETAIL_CHARACTERS = 160
 
+# What a proxy answers to CONNECT while the server behind it restarts.
+_PROXY_STATUS_OF_AN_OUTAGE = ("502 ", "503 ", "504 ")
+
 # What a request sends: bytes, or a function that gives a fresh stream of them for each try.
 Content = bytes | Callable[[], Iterator[bytes]]
 
@@ -43,10 +48,16 @@ class Aborted(Exception):
 
 
 class Exchange:
-    """One call under way, with its deadline. `abort` may be called from any thread."""
+    """One call under way, with its deadline. `abort` may be called from any thread.
+
+    Attributes:
+        deadline_s: may be infinite, and may be moved while the call runs.
+        watched: somebody aborts the call at its deadline, so HTTP's own timeout, which cannot move, is not needed.
+    """
 
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
+        self.watched = False
         self._aborted = threading.Event()
         self._socket: socket.socket | None = None
 
@@ -67,7 +78,7 @@ class Exchange:
 
     def trace(self, event: str, info: dict[str, Any]) -> None:
         """httpcore's trace hook: the only place that gives the socket away before an answer came."""
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete", "proxy.start_tls.complete"):
             self._socket = info["return_value"].get_extra_info("socket")
             if self._aborted.is_set():
                 info["return_value"].close()
@@ -93,25 +104,41 @@ class Outage:
 class Transport:
     """Exchanges with the server of one endpoint; every method may run in several threads at once.
 
+    Attributes:
+        where: host and port of the server, for people.
+        proxy: address of the proxy without its password; None where there is none.
+        tls: the context of https connections; None where none is needed.
+
     Raises:
-        SetupError: the address cannot be used.
+        SetupError: a setting or a file that it names cannot be used.
     """
 
     def __init__(self, config: Config) -> None:
-        headers = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": f"sam2-mcp-bridge/{__version__}"}
-        if config.token is not None:
-            headers["Authorization"] = f"Bearer {config.token}"
         try:
-            self._url = httpx.URL(config.url)
+            self.url = httpx.URL(config.url)
         except httpx.InvalidURL as error:
             raise SetupError(f"SAM2_MCP_URL: {error}", EXIT_USAGE) from error
-        self.where = self._url.netloc.decode("ascii")
+        self.where = self.url.netloc.decode("ascii")
+        proxy = _proxy(config, self.url)
+        self.proxy = proxy and str(proxy.url)
+        self.tls = PLAIN
+        if self.url.scheme == "https" or (proxy and proxy.url.scheme == "https"):
+            from sam2_mcp_bridge import tls
+
+            self.tls = tls.context(config)
+            self._tls_trouble = tls.trouble
+        if proxy is not None and proxy.url.scheme == "https":
+            proxy.ssl_context = self.tls
+        own = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": f"sam2-mcp-bridge/{__version__}"}
         self._client = httpx.Client(
-            headers=headers,
+            headers=httpx.Headers(own | dict(config.headers)),
             trust_env=False,
-            verify=self._url.scheme == "https" or PLAIN,
+            verify=self.tls,
+            proxy=proxy,
             limits=httpx.Limits(max_keepalive_connections=0),
         )
+        self._token = config.token
+        self._token_file = config.token_file
         self._outage = Outage()
 
     @contextmanager
@@ -133,12 +160,11 @@ class Transport:
             Aborted: `exchange.abort` was called.
         """
         try:
-            response = self._open(exchange, http_method, self._target(path), headers, content)
-            moved = response.next_request
-            if moved is not None and moved.method == http_method and moved.url.join("/") == self._url.join("/"):
+            token = self._token
+            response = self._follow(exchange, http_method, headers, content, path)
+            if response.status_code == 401 and self._renewed(token):  # refused, so nothing was run
                 response.close()
-                self._url = moved.url if path is None else self._url
-                response = self._open(exchange, http_method, moved.url, headers, content)
+                response = self._follow(exchange, http_method, headers, content, path)
             try:
                 yield response
             finally:
@@ -146,38 +172,92 @@ class Transport:
         except httpx.TimeoutException as error:
             raise self.failure("timeout") from error
         except httpx.RequestError as error:
-            raise self.failure("connection_broken") from error
+            raise self._tls_failure(error) or self.failure("connection_broken") from error
 
     def failure(self, code: str, *, http_status: int | None = None, detail: str = "", **values: object) -> Failure:
         """A failure that names this server; `detail` is cut to 160 characters."""
-        values |= {"where": self.where, "detail": detail[:MAX_DETAIL_CHARACTERS]}
+        values |= {"where": self.where, "proxy": self.proxy, "detail": detail[:MAX_DETAIL_CHARACTERS]}
         return Failure(code, http_status=http_status, **values)
 
-    def _target(self, path: str | None) -> httpx.URL:
-        return self._url if path is None else self._url.join(path)
+    def _renewed(self, refused: str | None) -> bool:
+        """Whether there is another token than the one that was refused: its file may have been written anew."""
+        if self._token == refused and self._token_file is not None:
+            with suppress(SetupError, ValueError):  # in the middle of being written; the 401 is the answer then
+                self._token = credentials.token_file(self._token_file)
+        return self._token != refused
+
+    def _follow(
+        self, exchange: Exchange, http_method: str, headers: Mapping[str, str], content: Content, path: str | None
+    ) -> httpx.Response:
+        """The response, after one redirect if that stays at this origin."""
+        target = self.url if path is None else self.url.join(path)
+        response = self._open(exchange, http_method, target, headers, content)
+        moved = response.next_request
+        if moved is None or moved.method != http_method or moved.url.join("/") != self.url.join("/"):
+            return response
+        response.close()
+        self.url = moved.url if path is None else self.url
+        return self._open(exchange, http_method, moved.url, headers, content)
 
     def _open(
         self, exchange: Exchange, http_method: str, url: httpx.URL, headers: Mapping[str, str], content: Content
     ) -> httpx.Response:
         """Send the request and read the head of the response; try again for a while when nothing listens."""
         pauses = itertools.chain(CONNECT_PAUSES_S, itertools.repeat(CONNECT_PAUSES_S[-1]))
+        authorization = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         while True:
-            timeout_s = exchange.remaining_s + TIMEOUT_GRACE_S
             request = self._client.build_request(
                 http_method,
                 url,
-                headers=headers,
+                headers={**headers, **authorization},
                 content=content if isinstance(content, bytes) else content(),
-                timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
+                timeout=_timeout(exchange),
                 extensions={"trace": exchange.trace},
             )
             try:
                 response = self._client.send(request, stream=True)
                 self._outage = Outage()
                 return response
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+                failure = self._connect_failure(error)
                 pause = next(pauses)
-                # A certificate will not be better next time.
-                if "[SSL:" in str(error) or not self._outage.failed(time.monotonic()) or pause >= exchange.remaining_s:
-                    raise self.failure("unreachable", detail=str(error) or "timed out") from error
+                # A certificate or a password will not be better next time.
+                lasting = failure.code != "unreachable" or not self._outage.failed(time.monotonic())
+                if lasting or pause >= exchange.remaining_s:
+                    raise failure from error
             exchange.pause(pause)
+
+    def _connect_failure(self, error: httpx.TransportError) -> Failure:
+        detail = str(error) or "timed out"
+        if isinstance(error, httpx.ProxyError) and not detail.startswith(_PROXY_STATUS_OF_AN_OUTAGE):
+            return self.failure("proxy_refused", detail=detail)
+        through = f"through the proxy {self.proxy}: " if self.proxy else ""
+        return self._tls_failure(error) or self.failure("unreachable", detail=through + detail)
+
+    def _tls_failure(self, error: httpx.RequestError) -> Failure | None:
+        trouble = self.tls and self._tls_trouble(error)
+        return trouble and self.failure(trouble.code, detail=trouble.detail, mend=trouble.mend)
+
+
+def _timeout(exchange: Exchange) -> httpx.Timeout:
+    """For connecting always; the rest has one where nobody else watches."""
+    timeout_s = exchange.remaining_s + TIMEOUT_GRACE_S
+    unwatched_s = None if exchange.watched or math.isinf(timeout_s) else timeout_s
+    return httpx.Timeout(unwatched_s, connect=min(CONNECT_TIMEOUT_S, timeout_s))
+
+
+def _proxy(config: Config, url: httpx.URL) -> httpx.Proxy | None:
+    """The proxy to go through: the one that is set, else, if that is wanted, the environment's for this address."""
+    address, source = config.proxy, "SAM2_MCP_PROXY"
+    if address is None and config.proxy_from_env:
+        from urllib.request import getproxies, proxy_bypass
+
+        proxies = getproxies()
+        if not any(map(proxy_bypass, (url.netloc.decode("ascii"), url.host))):
+            address, source = proxies.get(url.scheme) or proxies.get("all"), "SAM2_MCP_PROXY_FROM_ENV"
+    try:
+        return (
+            None if address is None else httpx.Proxy(check_proxy(address if "://" in address else f"http://{address}"))
+        )
+    except (ValueError, httpx.InvalidURL):  # the words would repeat the password
+        raise SetupError(f"{source}: the proxy's address must look like http://proxy:3128", EXIT_USAGE) from None

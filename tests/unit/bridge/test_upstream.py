@@ -14,6 +14,7 @@ from tests.fakes import upstream as fakes
 from tests.fakes.upstream import FakeUpstream
 
 from sam2_mcp_bridge import transport as module
+from sam2_mcp_bridge.actions import Server
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure, SetupError
 from sam2_mcp_bridge.transport import CONNECT_PATIENCE_S, OUTAGE_MEMORY_S, Aborted, Exchange, Outage
@@ -140,7 +141,7 @@ def test_a_session_that_another_thread_has_renewed_is_used_as_it_is() -> None:
         answer = fakes.stateful(["new"], fakes.result({"tools": []}))
 
         async def renewed_meanwhile(call: fakes.Call) -> None:
-            upstream._session = Session("new", "2025-11-25")
+            upstream._session = Session(Server("2025-11-25", {}, {}, None, {}), "new")
             await answer(call)
 
         fake.on["tools/list"] = fakes.in_turn(renewed_meanwhile, answer)

@@ -1,0 +1,112 @@
+"""Subscriptions to a server with a handshake: its GET stream, kept open, and `resources/subscribe`.
+
+Imported when a host subscribes. Servers of 2026-07-28 have a request for that, which is one like all others.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from sam2_mcp_bridge import responses
+from sam2_mcp_bridge.actions import Refusal, Result
+from sam2_mcp_bridge.errors import Failure
+from sam2_mcp_bridge.responses import MAX_BODY_BYTES, METHOD_NOT_FOUND, SessionLost
+from sam2_mcp_bridge.session import Session, as_object
+from sam2_mcp_bridge.sse import EventParser
+from sam2_mcp_bridge.transport import Exchange
+
+if TYPE_CHECKING:
+    import httpx
+
+    from sam2_mcp_bridge.upstream import OnMessage, Upstream
+
+SUBSCRIBE_TIMEOUT_S = 10.0
+# A server that is down for long must not cost CPU.
+MAX_PAUSE_S = 10.0
+
+# These pass; the stream is opened again.
+_PASSING = ("connection_broken", "no_answer", "busy", "unreachable", "timeout")
+
+NO_STREAM = Refusal({"code": METHOD_NOT_FOUND, "message": "the server offers no stream of notifications"})
+
+
+class LegacyListener:
+    """One subscription. It ends when its exchange is aborted, or the server refuses it.
+
+    Args:
+        params: of subscriptions/listen.
+        on_message: gets everything that comes on the stream, asked for or not.
+    """
+
+    def __init__(self, upstream: Upstream, exchange: Exchange, params: Any, on_message: OnMessage) -> None:
+        self._upstream = upstream
+        self._exchange = exchange
+        uris = as_object(as_object(params).get("notifications")).get("resourceSubscriptions")
+        self._uris = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
+        self._on_message = on_message
+        self._parser = EventParser(MAX_BODY_BYTES)
+        self._session: Session | None = None  # the one that knows our subscriptions
+        self._losses = 0  # of a session, since the stream was last open
+
+    def run(self) -> Result | Refusal:
+        """Pass on messages until the end.
+
+        Raises:
+            Failure: the server cannot be reached for a reason that will not pass.
+            Aborted: `exchange.abort` was called.
+        """
+        failures = 0
+        while True:
+            pause_s = self._parser.retry_s
+            try:
+                if refusal := self._listen():
+                    return refusal
+                failures = 0
+            except Failure as failure:
+                if failure.code not in _PASSING:
+                    raise
+                failures += 1
+                pause_s = min(MAX_PAUSE_S, pause_s * 2 ** min(failures, 10))
+            self._exchange.pause(pause_s)
+
+    def _listen(self) -> Refusal | None:
+        """Open the stream and follow it to its end; a refusal where there is no use in opening it again."""
+        session = self._upstream.established(self._exchange)
+        if session is not self._session:
+            self._parser = EventParser(MAX_BODY_BYTES)  # event ids are a session's own
+        with self._upstream.get(self._exchange, session, self._parser.last_event_id) as response:
+            if not response.is_success:
+                return self._refused(response, session)
+            if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                return NO_STREAM
+            self._losses = 0
+            if session is not self._session and (refusal := self._subscribe()):
+                return refusal
+            self._session = session
+            for message in responses.messages(response, self._parser, self._upstream.failure):
+                if "method" in message:
+                    self._on_message(message)
+        return None
+
+    def _subscribe(self) -> Refusal | None:
+        """Only now, when nothing can be missed any more."""
+        for uri in self._uris:
+            # An exchange of its own: the stream's must stay the one that an abort cuts.
+            exchange = Exchange(time.monotonic() + SUBSCRIBE_TIMEOUT_S)
+            answer = self._upstream.request(exchange, "resources/subscribe", {"uri": uri}, self._on_message)
+            if isinstance(answer, Refusal):
+                return answer
+        return None
+
+    def _refused(self, response: httpx.Response, session: Session) -> Refusal | None:
+        try:
+            responses.refusal(response, session, self._upstream.failure)
+        except SessionLost:
+            self._upstream.forget(session)
+            self._losses += 1
+            return NO_STREAM if self._losses > 1 else None
+        except Failure as failure:
+            if failure.code not in ("http_error", "not_found"):
+                raise
+        return NO_STREAM

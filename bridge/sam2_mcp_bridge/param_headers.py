@@ -20,10 +20,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Keywords of JSON Schema 2020-12 with schemas in them, besides `properties`; what they hold is reached only sometimes,
 # so an annotation there is invalid. `default`, `const`, `enum` and `examples` hold data, which may look like anything.
-_ONE_SCHEMA = frozenset(
-    "items contains additionalProperties unevaluatedItems unevaluatedProperties propertyNames not if then else "
-    "contentSchema".split()
-)
+_ONE_SCHEMA = {"items", "contains", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"}
+_ONE_SCHEMA |= {"propertyNames", "not", "if", "then", "else", "contentSchema"}
 _LIST_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _MAP_OF_SCHEMAS = ("patternProperties", "dependentSchemas", "$defs", "definitions")
 

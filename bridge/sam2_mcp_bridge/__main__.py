@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from sam2_mcp_bridge import config, memory, oom, stdio
+from sam2_mcp_bridge import lean_httpx, memory, oom, stdio
 from sam2_mcp_bridge.errors import EXIT_STARTUP, SetupError
+
+if TYPE_CHECKING:
+    from sam2_mcp_bridge.config import Config
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    lean_httpx.place_stand_ins()
+    from sam2_mcp_bridge import config  # after that: dataclasses would load inspect, 1.2 MB
+
     try:
         settings = config.load(sys.argv[1:] if argv is None else argv)
         return _serve(settings, stdio.claim())
@@ -21,14 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
-def _serve(settings: config.Config, wire: stdio.Wire) -> int:
+def _serve(settings: Config, wire: stdio.Wire) -> int:
     oom.starting()
     try:
         # Here and not above: whatever an import prints must find stdout claimed.
         from sam2_mcp_bridge import app
     except ImportError as error:
         raise SetupError(f"httpx cannot be imported ({error}); pip install httpx", EXIT_STARTUP) from error
-    oom.at_work()
     memory.settle()
     return app.run(settings, wire)
 

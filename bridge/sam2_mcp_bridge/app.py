@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from sam2_mcp_bridge import framing
+from sam2_mcp_bridge import framing, oom
 from sam2_mcp_bridge.actions import (
     HANDSHAKE_VERSIONS,
     Abort,
@@ -187,6 +187,7 @@ class Bridge:
         except Failure as failure:
             self._report(failure)
             told = failure
+        oom.at_work()  # what a session needs, it has by now
         if (relay := self._ledger) and not isinstance(relay, Ledger):
             self._events.put(lambda: relay.connected(told, time.monotonic()))
 

@@ -23,22 +23,31 @@ LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.
 NO_LIMIT_BYTES = 2**60
 
 
+class _Rank:
+    """The score beside what the runtime has set; never below that, for the kernel refuses it."""
+
+    def __init__(self) -> None:
+        self._inherited: int | None = None
+
+    def take(self, extra: int) -> None:
+        with suppress(OSError, ValueError):
+            if self._inherited is None and any(_is_limit(path) for path in LIMITS):
+                self._inherited = int(SCORE.read_text(encoding="ascii"))
+            if self._inherited is not None:
+                SCORE.write_text(str(min(self._inherited + extra, HIGHEST_SCORE)), encoding="ascii")
+
+
+_rank = _Rank()
+
+
 def starting() -> None:
     """Be the first to go: called before the imports, which are most of what a bridge takes."""
-    _shift(STARTING)
+    _rank.take(STARTING)
 
 
 def at_work() -> None:
-    """Be as good as the other bridges from here on."""
-    _shift(AT_WORK - STARTING)
-
-
-def _shift(change: int) -> None:
-    """Beside what the container's runtime has set, never below it: the kernel refuses that, and then nothing changes."""
-    with suppress(OSError, ValueError):
-        if any(_is_limit(path) for path in LIMITS):
-            score = int(SCORE.read_text(encoding="ascii")) + change
-            SCORE.write_text(str(min(score, HIGHEST_SCORE)), encoding="ascii")
+    """Be as good as the other bridges from here on: called after the first contact upstream, and again at will."""
+    _rank.take(AT_WORK)
 
 
 def _is_limit(path: Path) -> bool:

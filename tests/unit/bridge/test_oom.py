@@ -12,6 +12,7 @@ def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "limit").write_text(f"{512 * 2**20}\n", encoding="ascii")
     monkeypatch.setattr(oom, "SCORE", tmp_path / "score")
     monkeypatch.setattr(oom, "LIMITS", (tmp_path / "absent", tmp_path / "limit"))
+    monkeypatch.setattr(oom, "_rank", oom._Rank())
     return tmp_path
 
 
@@ -23,6 +24,8 @@ def test_a_starting_bridge_goes_before_one_at_work_and_both_before_the_station(c
     station = score(container)
     oom.starting()
     starting = score(container)
+    oom.at_work()
+    assert starting > score(container) > station
     oom.at_work()
     assert starting > score(container) > station
 

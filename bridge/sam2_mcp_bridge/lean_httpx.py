@@ -18,12 +18,12 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import CoroutineType, GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["PLAIN", "httpx"]
+__all__ = ["PLAIN", "httpx", "place_stand_ins"]
 
 # What plain http passes as `verify`. False would make a TLS context that is never used (17 ms, 4 MB resident).
 PLAIN: Any = None
@@ -84,13 +84,6 @@ def _load(name: str) -> Any:
             for known in stand_in.known:
                 vars(stand_in).pop(known, None)
     return importlib.import_module(name)
-
-
-def _place(name: str, known: dict[str, Any]) -> None:
-    stand_in = sys.modules[name] = _StandIn(name, known)
-    package, _, submodule = name.rpartition(".")
-    if package in _PACKAGES:
-        setattr(importlib.import_module(package), submodule, stand_in)
 
 
 def _remove(name: str) -> None:
@@ -161,22 +154,28 @@ _KNOWN: dict[str, dict[str, Any]] = {
 _PACKAGES = ("email", "http", "urllib")
 
 
+def place_stand_ins() -> None:
+    """To be called as early as possible, for what is imported already is not stood in for. Harmless the second time."""
+    if "httpx" in sys.modules:
+        return
+    for name in _LATER.keys() - sys.modules.keys():
+        known = {later: _later(name, later) for later in _LATER[name]} | _KNOWN.get(name, {})
+        sys.modules[name] = _StandIn(name, known)
+        package, _, submodule = name.rpartition(".")
+        if package in _PACKAGES:
+            setattr(importlib.import_module(package), submodule, sys.modules[name])
+
+
 @contextmanager
-def _stand_ins() -> Iterator[None]:
+def _optional_parts_absent() -> Iterator[None]:
     absent = [name for name in _ABSENT if name not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
-    placed = [name for name in _LATER if name not in sys.modules]
-    for name in placed:
-        _place(name, {known: _later(name, known) for known in _LATER[name]} | _KNOWN.get(name, {}))
     try:
         yield
     finally:
         for name in absent:
             if sys.modules.get(name, name) is None:
                 del sys.modules[name]
-        for name in _FOR_HTTPX_ONLY:
-            if isinstance(sys.modules.get(name), _StandIn):
-                _remove(name)
 
 
 def _prove(module: Any) -> None:
@@ -190,20 +189,34 @@ def _prove(module: Any) -> None:
 def _import() -> Any:
     if "httpx" in sys.modules:
         return sys.modules["httpx"]
+    place_stand_ins()
     try:
-        with _stand_ins():
+        with _optional_parts_absent():
             module = importlib.import_module("httpx")
             importlib.import_module("httpcore")  # httpx does that when it makes its first client
         _prove(module)
+        _remove_stand_ins(_FOR_HTTPX_ONLY)
         return module
     except Exception:  # whatever it is, the plain import is the better answer
+        _remove_stand_ins(_LATER)
         for name in list(sys.modules):
-            if name.partition(".")[0] in ("httpx", "httpcore", "h11") or isinstance(sys.modules[name], _StandIn):
+            if name.partition(".")[0] in ("httpx", "httpcore", "h11"):
                 _remove(name)
         return importlib.import_module("httpx")
+
+
+def _remove_stand_ins(names: Iterable[str]) -> None:
+    for name in names:
+        if isinstance(sys.modules.get(name), _StandIn):
+            _remove(name)
 
 
 if TYPE_CHECKING:
     import httpx
 else:
-    httpx = _import()
+
+    def __getattr__(name: str) -> Any:
+        """`from sam2_mcp_bridge.lean_httpx import httpx` imports it; this module alone does not."""
+        if name == "httpx":
+            return _import()
+        raise AttributeError(name)

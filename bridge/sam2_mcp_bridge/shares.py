@@ -19,7 +19,7 @@ from types import ModuleType
 from urllib.parse import unquote
 
 # RFC 8089: no authority, an empty one or localhost. Other authorities are other machines.
-_FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
+_FILE_URL = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))", re.IGNORECASE)
 _DRIVE = re.compile(r"/([A-Za-z])[:|]")
 
 # NONBLOCK: opening a pipe would wait for its other end. NOCTTY: a terminal must not become ours.

@@ -26,10 +26,10 @@ SERVER_INTRO = """
 ## Server scenarios
 
 The worker is its own application (`create_app`) with the suite's fixture tools, resources and prompts registered on its
-server object. The bridge runs in profile `full` between an HTTP-to-stdio shim (`tests/conformance/shim.py`) and a server
-on the SDK with the same fixtures, sessions, resumable streams and subscriptions
-(`tests/conformance/everything_server.py`). `{contract}` is the shim's own check: every line of stdout is ASCII JSON-RPC
-that something waits for, and each request got one answer.
+server object. The bridge runs in profile `full`, unless it says otherwise, between an HTTP-to-stdio shim
+(`tests/conformance/shim.py`) and a server on the SDK with the same fixtures, sessions, resumable streams and
+subscriptions (`tests/conformance/everything_server.py`). `{contract}` is the shim's own check: every line of stdout is
+ASCII JSON-RPC that something waits for, and each request got one answer.
 
 """
 CLIENT_INTRO = """

@@ -113,7 +113,7 @@ async def _served(group: ServerGroup, folder: Path) -> AsyncIterator[str]:
             yield await start("worker_server", "--data-dir", str(folder / "data"))
         else:
             upstream = await start("everything_server", "--era", group.upstream_era)
-            yield upstream if group.program == "sdk" else await start("shim", "--url", upstream)
+            yield await start("shim", "--url", upstream, "--profile", group.profile)
 
 
 async def _client_results(group: ClientGroup, scenarios: list[str], folder: Path) -> Results:

@@ -102,7 +102,10 @@ class Bridge:
         if request["id"] in self._waiting:
             raise KeyError(request["id"])
         stream = self._waiting[request["id"]] = Stream(request)
-        self.write(body)
+        if self._reader.done():
+            self._dispatch(self._ended(stream))
+        else:
+            self.write(body)
         return stream
 
     def give_up(self, stream: Stream) -> None:
@@ -114,14 +117,18 @@ class Bridge:
     async def _read(self) -> None:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
-            if (message := _parsed(line)) is None:
+            message = _parsed(line) if line.isascii() and line.endswith(b"\n") else None
+            if message is None:
                 self._breaches.append(f"not a line of ASCII JSON-RPC: {line[:200]!r}")
             else:
                 self._dispatch(message)
-        for stream in self._waiting.values():
-            self._breaches.append(f"ended without an answer to {stream.request['method']}")
-            error = {"code": -32603, "message": "the bridge ended"}
-            stream.messages.put_nowait({"jsonrpc": "2.0", "id": stream.request["id"], "error": error})
+        for stream in list(self._waiting.values()):
+            self._dispatch(self._ended(stream))
+
+    def _ended(self, stream: Stream) -> Message:
+        self._breaches.append(f"ended without an answer to {stream.request['method']}")
+        error = {"code": -32603, "message": "the bridge ended"}
+        return {"jsonrpc": "2.0", "id": stream.request["id"], "error": error}
 
     def _dispatch(self, message: Message) -> None:
         if "method" in message:

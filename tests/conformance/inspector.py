@@ -26,8 +26,14 @@ LOAD_CALLS = 40
 LOAD_CONCURRENCY = 8
 DIGITS = "48151623"
 
-TARGETS = ("worker over HTTP", "bridge, profile full", "bridge, profile station")
-ERAS = ("legacy", "modern")
+# Profile station speaks to one host, which begins with a handshake: there is no modern era for it.
+COLUMNS = (
+    ("worker over HTTP", "legacy"),
+    ("worker over HTTP", "modern"),
+    ("bridge, profile full", "legacy"),
+    ("bridge, profile full", "modern"),
+    ("bridge, profile station", "legacy"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,17 +66,16 @@ ERRANDS = (
 
 
 async def run_inspector() -> tuple[dict[tuple[str, str, str], Row], list[str]]:
-    """Every errand to every target in every era: rows by (errand, target, era), and what went wrong."""
+    """Every errand in every column: rows by (errand, target, era), and what went wrong."""
     rows: dict[tuple[str, str, str], Row] = {}
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="inspector-") as name:
         async with _worker(Path(name)) as url:
-            for target in TARGETS:
-                for era in ERAS:
-                    for errand in ERRANDS:
-                        wrong = await _run(errand, _target(target, url), era, Path(name))
-                        rows[errand.name, target, era] = Row("FAIL" if wrong else "pass", passed_checks=1)
-                        problems += [f"Inspector, {target}, {era}, {errand.name}: {wrong}"] if wrong else []
+            for target, era in COLUMNS:
+                for errand in ERRANDS:
+                    wrong = await _run(errand, _target(target, url), era, Path(name))
+                    rows[errand.name, target, era] = Row("FAIL" if wrong else "pass", passed_checks=1)
+                    problems += [f"Inspector, {target}, {era}, {errand.name}: {wrong}"] if wrong else []
     return rows, problems
 
 

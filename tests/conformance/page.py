@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.conformance.checks import Judgement, Row
 from tests.conformance.groups import CLIENT_GROUPS, SERVER_GROUPS, Group
-from tests.conformance.inspector import ERAS, ERRANDS, TARGETS
+from tests.conformance.inspector import COLUMNS, ERRANDS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 INTRO = """<!-- written by `python -m tests.conformance --write`: do not edit -->
@@ -43,7 +43,7 @@ INSPECTOR_INTRO = """
 ## Inspector
 
 The shipped programs with the real tools: the worker over HTTP, and the bridge as the Inspector starts it over stdio in
-front of that worker. `legacy` and `modern` are the Inspector's `--protocol-era`.
+front of that worker. `legacy` and `modern` are the Inspector's `--protocol-era`; the station only ever is a legacy host.
 
 """
 
@@ -118,9 +118,8 @@ def _family(scenario: str) -> str:
 
 
 def _inspector(inspected: Mapping[tuple[str, str, str], Row]) -> str:
-    columns = [(target, era) for target in TARGETS for era in ERAS]
-    lines = [_row("errand", *(f"{target}, {era}" for target, era in columns)), _row(*["---"] * (len(columns) + 1))]
-    lines += [_row(each.name, *(inspected[each.name, *column].verdict for column in columns)) for each in ERRANDS]
+    lines = [_row("errand", *(f"{target}, {era}" for target, era in COLUMNS)), _row(*["---"] * (len(COLUMNS) + 1))]
+    lines += [_row(each.name, *(inspected[each.name, *column].verdict for column in COLUMNS)) for each in ERRANDS]
     return "".join(lines)
 
 

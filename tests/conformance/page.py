@@ -43,7 +43,8 @@ INSPECTOR_INTRO = """
 ## Inspector
 
 The shipped programs with the real tools: the worker over HTTP, and the bridge as the Inspector starts it over stdio in
-front of that worker. `legacy` and `modern` are the Inspector's `--protocol-era`; the station only ever is a legacy host.
+front of that worker. `legacy` and `modern` are the Inspector's `--protocol-era`; the station only ever is a legacy
+host.
 
 """
 

@@ -25,6 +25,9 @@ SUBSCRIBE_TIMEOUT_S = 10.0
 # A server that is down for long must not cost CPU.
 MAX_PAUSE_S = 10.0
 
+# A session has one stream, and that a former one of ours is closed reaches the server late.
+CONFLICT = 409
+
 # These pass; the stream is opened again.
 _PASSING = ("connection_broken", "no_answer", "busy", "unreachable", "timeout")
 
@@ -100,6 +103,8 @@ class LegacyListener:
         return None
 
     def _refused(self, response: httpx.Response, session: Session) -> Refusal | None:
+        if response.status_code == CONFLICT:
+            raise self._upstream.failure("busy", http_status=CONFLICT, detail="it still holds an earlier stream")
         try:
             responses.refusal(response, session, self._upstream.failure)
         except SessionLost:

@@ -14,6 +14,7 @@ import anyio
 import uvicorn
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPDeprecationWarning
+from pydantic import AnyUrl
 from starlette.types import ASGIApp
 from tests.conformance.everything_server import MemoryEvents, OneEra, build_server
 
@@ -60,6 +61,13 @@ class SdkServer:
             """What the request says about its client."""
             params = ctx.session.client_params
             return "" if params is None else str(params.client_info.name)
+
+        @server.tool(structured_output=False)
+        async def report(uri: str, ctx: Context[Any, Any]) -> str:
+            """Says, to whom it may concern, that the tools and this resource have changed."""
+            await ctx.session.send_tool_list_changed()
+            await ctx.session.send_resource_updated(AnyUrl(uri))
+            return "reported"
 
         app: ASGIApp = server.streamable_http_app(
             stateless_http=self.stateless,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sam2_mcp_bridge.sse import EventParser, EventTooLarge
+from sam2_mcp_bridge.sse import DEFAULT_RETRY_S, MIN_RETRY_S, EventParser, EventTooLarge
 
 LIMIT = 1000
 data_lines = st.text(st.characters(exclude_characters="\r\n", exclude_categories=("Cs",))).map(str.encode)
@@ -68,3 +68,45 @@ def test_an_event_above_the_limit_ends_the_stream(stream: bytes) -> None:
 
 def test_many_events_below_the_limit_are_no_problem() -> None:
     assert len(list(EventParser(LIMIT).feed(b"data: 12345678\n\n" * 200))) == 200
+
+
+def test_an_event_of_lines_without_data_has_the_same_limit() -> None:
+    parser = EventParser(LIMIT)
+    with pytest.raises(EventTooLarge):
+        list(parser.feed(b"data\n" * (LIMIT + 2)))
+
+
+def test_the_id_of_the_last_complete_event_is_kept_even_of_one_without_data() -> None:
+    parser = EventParser(LIMIT)
+    seen = []
+    for chunk in (b"id: 1\ndata: a\n\n", b"data: b\n\n", b"id: 2\ndata:\n\n", b"id: 3\n\n", b"id: 4\ndata: cut"):
+        list(parser.feed(chunk))
+        seen.append(parser.last_event_id)
+    assert seen == ["1", "1", "2", "3", "3"]
+    parser.restart()
+    assert list(parser.feed(b"data: c\n\n")) == [b"c"] and parser.last_event_id == "3"
+    list(parser.feed(b"id\ndata: d\n\n"))
+    assert parser.last_event_id == ""
+
+
+@pytest.mark.parametrize("field", ["id: 한", "id: a\0b", "id: a\tb"])
+def test_an_id_that_fits_into_no_header_is_none(field: str) -> None:
+    parser = EventParser(LIMIT)
+    list(parser.feed(f"id: ok\n\n{field}\n\n".encode()))
+    assert parser.last_event_id == "ok"
+
+
+@pytest.mark.parametrize(
+    ("field", "retry_s"),
+    [
+        ("retry: 2500", 2.5),
+        ("retry:0", MIN_RETRY_S),
+        ("retry: soon", DEFAULT_RETRY_S),
+        ("retry", DEFAULT_RETRY_S),
+        ("retry: " + "9" * 5000, DEFAULT_RETRY_S),
+    ],
+)
+def test_the_server_says_when_to_come_back(field: str, retry_s: float) -> None:
+    parser = EventParser(10_000)
+    list(parser.feed(f"{field}\n\n".encode()))
+    assert parser.retry_s == retry_s

@@ -70,11 +70,16 @@ def _url(text: str) -> str:
     return text
 
 
-def _proxy(text: str) -> str:
+def check_proxy(text: str) -> str:
+    """The address of a proxy as it was given.
+
+    Raises:
+        ValueError: it cannot be one; the text does not repeat it, for it may hold a password.
+    """
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # its own words would repeat the password
+    except ValueError:
         usable = False
     if not usable or parts.path not in ("", "/") or any(character <= " " for character in text):
         raise ValueError("must look like http://proxy:3128 (http or https; SOCKS is not spoken)")
@@ -157,7 +162,7 @@ _SETTINGS = {
     "client_key": _Setting(
         "--client-key", "SAM2_MCP_CLIENT_KEY", _path, "PEM file with its key, if that is not in the same file"
     ),
-    "proxy": _Setting("--proxy", "SAM2_MCP_PROXY", _proxy, "HTTP proxy to go through; none by default"),
+    "proxy": _Setting("--proxy", "SAM2_MCP_PROXY", check_proxy, "HTTP proxy to go through; none by default"),
     "proxy_from_env": _Setting(
         "--proxy-from-env",
         "SAM2_MCP_PROXY_FROM_ENV",

@@ -22,6 +22,12 @@ _WORDS = {
     "is finished, or ask for less in one call (fewer pages or frames).",
     "not_started": "{subject} waited {limit_s:g} s behind other calls of this session and was not started; calls of "
     "one session run one after another: call it again, one at a time.",
+    "still_queued": "{subject} waited {limit_s:g} s and was not started; call it again, with fewer calls at once.",
+    "no_input": "{subject} needs an answer of this host's user, and none came within {limit_s:g} s; call it again.",
+    "no_such_input": "{subject} needs {detail} of this host, which does not offer that; use a host that does.",
+    "input_refused": "{subject} needs an answer of this host's user and got none ({detail}); call it again and answer.",
+    "input_expired": "{subject} no longer waits for this input; call it again without requestState.",
+    "input_rounds": "{subject} asked for input more than {limit} times in one call; report it to the server's author.",
     "refused": "the worker refused {subject}: {detail}; correct the name or the arguments and call again.",
     "unreachable": "no connection to the worker at {where} ({detail}); nothing was run. Start the worker "
     "(sam2-mcp-worker serve) or correct SAM2_MCP_URL, then call again.",
@@ -30,7 +36,7 @@ _WORDS = {
     "client_certificate": "the server at {where} wants a client certificate or refused the one it got ({detail}); "
     "nothing was run. Set SAM2_MCP_CLIENT_CERT and SAM2_MCP_CLIENT_KEY of the bridge, then start a new session.",
     "tls": "TLS with {where} failed ({detail}); nothing was run. Check whether SAM2_MCP_URL must begin with http:// or "
-    "https://, then start a new session.",
+    "https:// and whether the server wants a client certificate (SAM2_MCP_CLIENT_CERT), then start a new session.",
     "proxy_refused": "the proxy {proxy} did not let the request to {where} through ({detail}); check SAM2_MCP_PROXY "
     "with its user and password, or name the host in NO_PROXY, then start a new session.",
     "connection_broken": "the connection to the worker at {where} broke before the answer was complete; it may have "
@@ -97,7 +103,8 @@ class Failure(Exception):
         code: a key of the words above, `values` what they name.
         http_status: status of the response, where there was one.
 
-    What the host shall be told besides, as `_meta` of an answer, may be put into `meta`.
+    What the host shall be told besides, as `_meta` of an answer, may be put into `meta`. `what` and `next_step` are the
+    two halves of the text, for those who show them apart.
     """
 
     def __init__(self, code: str, *, http_status: int | None = None, **values: object) -> None:
@@ -105,7 +112,9 @@ class Failure(Exception):
         self.http_status = http_status
         self.transient = code in _TRANSIENT
         self.meta: dict[str, Any] = {}
-        text = f"[{code}] {_WORDS[code].format_map(values)}"
+        what, _, next_step = _WORDS[code].partition("; ")
+        self.what, self.next_step = what.format_map(values), next_step.format_map(values)
+        text = f"[{code}] {self.what}; {self.next_step}"
         super().__init__(text if len(text) <= PUBLIC_TEXT_LIMIT else text[: PUBLIC_TEXT_LIMIT - 1] + "…")
 
 

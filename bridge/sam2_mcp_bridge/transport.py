@@ -1,4 +1,4 @@
-"""HTTP to one server: connections, their care, redirects, a token that was renewed, httpx's exceptions turned into ours.
+"""HTTP to one server: connections, their care, redirects, renewed tokens, and httpx's exceptions turned into ours.
 
 Owns the httpx client and everything that concerns one exchange; knows no MCP. Each exchange has a connection of its
 own, which another thread can cut at any moment: closing the stream is what cancels the worker's call. A kept-alive
@@ -172,7 +172,11 @@ class Transport:
         except httpx.TimeoutException as error:
             raise self.failure("timeout") from error
         except httpx.RequestError as error:
-            raise self._tls_failure(error) or self.failure("connection_broken") from error
+            # In TLS 1.3 the server's word on our certificate comes after the handshake. Nothing else that TLS reports
+            # then tells whether the call ran.
+            failure = self._tls_failure(error)
+            refused = failure is not None and failure.code == "client_certificate"
+            raise (failure if refused else self.failure("connection_broken")) from error
 
     def failure(self, code: str, *, http_status: int | None = None, detail: str = "", **values: object) -> Failure:
         """A failure that names this server; `detail` is cut to 160 characters."""

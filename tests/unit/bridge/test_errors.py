@@ -2,7 +2,17 @@ import pytest
 
 from sam2_mcp_bridge.errors import _WORDS, Failure, code_of_status
 
-VALUES = {"subject": "read_text", "limit_s": 27.0, "limit": 10, "size": 11, "path": "'/share/a.png'", "where": "worker:8765", "detail": "HTTP 500"}
+VALUES = {
+    "mend": "Renew it",
+    "proxy": "http://p:1",
+    "subject": "read_text",
+    "limit_s": 27.0,
+    "limit": 10,
+    "size": 11,
+    "path": "'/share/a.png'",
+    "where": "worker:8765",
+    "detail": "HTTP 500",
+}
 
 
 @pytest.mark.parametrize("code", _WORDS)
@@ -10,6 +20,8 @@ def test_every_failure_names_itself_and_says_what_to_do_next(code: str) -> None:
     text = str(Failure(code, **VALUES))
     what, _, next_step = text.partition("; ")
     assert what.startswith(f"[{code}] ") and next_step.endswith(".") and len(text) <= 400
+    failure = Failure(code, **VALUES)
+    assert (f"[{code}] {failure.what}", failure.next_step) == (what, next_step)
 
 
 def test_a_long_detail_is_cut_at_500_characters() -> None:
@@ -27,6 +39,7 @@ CODES = {
     401: "unauthorized",
     403: "forbidden",
     404: "not_found",
+    407: "proxy_refused",
     413: "request_too_large",
     418: "http_error",
     421: "host_not_allowed",

@@ -1,7 +1,6 @@
 """Upstream by itself: what the contract tests cannot reach from the host's side."""
 
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -9,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import trustme
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import FakeUpstream
 
@@ -106,24 +104,6 @@ def test_a_call_aborted_before_it_connects_sends_nothing() -> None:
         aborts(Upstream(Config(url=fake.url)), exchange)
         assert fake.calls == []
         exchange.abort()  # its socket is closed by now
-
-
-def test_over_tls_a_call_works_and_can_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
-    authority, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(tls)
-    with FakeUpstream(tls=tls) as fake:
-        upstream = Upstream(Config(url=fake.url))
-        assert code_of(upstream, lasting()) == "unreachable"
-        trusting = ssl.create_default_context()
-        authority.configure_trust(trusting)
-        upstream._transport._client = module.httpx.Client(verify=trusting, trust_env=False)
-        assert upstream.request(lasting(), "tools/list", None).value["tools"]  # type: ignore[union-attr]
-        fake.on["tools/list"] = fakes.hang()
-        exchange = lasting()
-        with in_thread(aborts, upstream, exchange):
-            (_, call) = fake.wait_for("tools/list", 2)
-            exchange.abort()
-        assert call.cut.wait(10)
 
 
 def test_a_handshake_without_a_version_is_taken_as_ours() -> None:

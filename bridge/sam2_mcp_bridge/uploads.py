@@ -207,7 +207,7 @@ class Uploads:
             raise Failure("file_too_large", path=_shown(file.path), size=file.size, detail=f"at most {limit}")
         code = code_of_status(status)
         # No file leaves for a server that has not shown that it expects one.
-        code = "no_files" if status < 400 or code in ("not_found", "http_error") else code
+        code = "no_files" if status < 300 or code in ("not_found", "http_error") else code
         raise self._transport.failure(code, http_status=status, detail=f"HTTP {status}")
 
     def _upload(self, exchange: Exchange, file: _Opened, sha256: str) -> None:

@@ -175,8 +175,9 @@ class Transport:
             # In TLS 1.3 the server's word on our certificate comes after the handshake. Nothing else that TLS reports
             # then tells whether the call ran.
             failure = self._tls_failure(error)
-            refused = failure is not None and failure.code == "client_certificate"
-            raise (failure if refused else self.failure("connection_broken")) from error
+            if failure is None or failure.code != "client_certificate":
+                failure = self.failure("connection_broken")
+            raise failure from error
 
     def failure(self, code: str, *, http_status: int | None = None, detail: str = "", **values: object) -> Failure:
         """A failure that names this server; `detail` is cut to 160 characters."""

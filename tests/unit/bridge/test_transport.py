@@ -325,7 +325,7 @@ def test_a_proxy_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("through", [nullcontext, FakeProxy])
 def test_a_call_over_tls_can_be_aborted_also_in_a_tunnel(authority: Authority, through: Any) -> None:
     with FakeUpstream(tls=authority.server()) as fake, through() as proxy:
-        fake.on["tools/list"] = fakes.hang()
+        fake.on["tools/list"] = fakes.hang(with_head=False)
         transport = Transport(Config(url=fake.url, proxy=proxy and proxy.url, ca_file=str(authority.file)))
         exchange = Exchange(math.inf)
 

@@ -1,6 +1,6 @@
 """The host that the suite's client scenarios drive: starts the real bridge on the scenario's server and speaks to it.
 
-The suite runs `python -m tests.conformance.driver [--host-era ERA] URL` and names the scenario in the environment. The
+The suite runs `python -m tests.conformance.driver [options] URL` and names the scenario in the environment. The
 driver speaks raw JSON-RPC, in the era of the scenario's server unless told otherwise, and does what an ordinary host
 would: it lists, calls, answers what it is asked. What the suite then checks is what the bridge made of it over HTTP.
 """
@@ -35,8 +35,8 @@ class RpcError(Exception):
 class Host(Program):
     """An MCP host of one era with the bridge as its server."""
 
-    def __init__(self, url: str, version: str) -> None:
-        super().__init__(url, "--profile", "full")
+    def __init__(self, url: str, version: str, profile: str) -> None:
+        super().__init__(url, "--profile", profile)
         self._version = version
 
     @property
@@ -181,12 +181,13 @@ SCENARIOS: dict[str, Callable[[Host, Message], None]] = {
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host-era", choices=("legacy", "modern"))
+    parser.add_argument("--profile", default="full")
     parser.add_argument("url")
     options = parser.parse_args()
     server_version = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     version = {"legacy": LEGACY, "modern": MODERN, None: server_version}[options.host_era]
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    host = Host(options.url, version)
+    host = Host(options.url, version, options.profile)
     try:
         host.start()
         SCENARIOS[os.environ["MCP_CONFORMANCE_SCENARIO"]](host, context)

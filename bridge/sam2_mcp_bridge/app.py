@@ -130,8 +130,7 @@ class Bridge:
             case Abort(call, reason) if call in self._exchanges:
                 exchange = self._exchanges.pop(call)
                 exchange.abort()
-                if hasattr(self._upstream, "cancelled"):  # until upstream.py has it
-                    _start(self._upstream.cancelled, exchange, reason)
+                _start(self._upstream.cancelled, exchange, reason)
             case Connect(host):
                 _start(self._connect, host)
             case Reply(message):
@@ -144,8 +143,7 @@ class Bridge:
     def _call(self, call: int, ask: Callable[..., Answer]) -> None:
         answer: Answer
         try:
-            on_message = self._on_message(call)
-            answer = ask() if on_message is None else ask(on_message=on_message)
+            answer = ask(on_message=self._on_message(call))
         except Failure as failure:
             answer = failure
         except Aborted:
@@ -183,7 +181,7 @@ class Bridge:
     def _connect(self, host: Host | None) -> None:
         told: Server | Failure
         try:
-            told = self._upstream.connect() if host is None else self._upstream.connect(host)  # type: ignore
+            told = self._upstream.connect(host)
         except Failure as failure:
             self._report(failure)
             told = failure

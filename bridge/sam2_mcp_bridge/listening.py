@@ -1,0 +1,54 @@
+"""The one subscription upstream that serves everybody whose own could not be passed on. No I/O, no clock.
+
+A legacy host has no subscriptions of its own, and a legacy server has one stream for all: here the union of what is
+wanted becomes one `Listen`, opened anew when it changes or ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sam2_mcp_bridge.actions import Abort, Action, Answer, Listen, Refusal
+
+# After a stream ended; doubles while nothing comes, because a server that is down must not cost CPU.
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+
+
+class Listening:
+    """What is listened to, and when that is tried again."""
+
+    def __init__(self) -> None:
+        self.call: int | None = None
+        self._filter: dict[str, Any] | None = None
+        self._pause_s = FIRST_PAUSE_S
+        self.retry_at_s: float | None = None
+
+    def tend(self, wanted: dict[str, Any] | None, number: Callable[[], int], now_s: float) -> list[Action]:
+        """Listen to what is wanted now; None is nothing at all. `number` gives the call of a new stream."""
+        due = self.retry_at_s is not None and self.retry_at_s <= now_s
+        if wanted == self._filter and not due:
+            return []
+        actions = self.stop()
+        self._filter = wanted
+        if wanted is not None:
+            self.call = call = number()
+            actions.append(Listen(call, {"notifications": wanted}))
+        return actions
+
+    def stop(self) -> list[Action]:
+        """Close the stream, so that the next `tend` opens another one."""
+        call, self.call, self._filter, self.retry_at_s = self.call, None, None, None
+        return [] if call is None else [Abort(call)]
+
+    def streamed(self) -> None:
+        """Something came: the server is there."""
+        self._pause_s = FIRST_PAUSE_S
+
+    def ended(self, answer: Answer, now_s: float) -> None:
+        """The stream is over. A server that refuses it is not asked again for the same."""
+        self.call = None
+        if not isinstance(answer, Refusal):
+            self.retry_at_s = now_s + self._pause_s
+            self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)

@@ -14,6 +14,7 @@ import anyio
 import uvicorn
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp_types import EmptyResult, SubscribeRequestParams
 from pydantic import AnyUrl
 from starlette.types import ASGIApp
 from tests.conformance.everything_server import MemoryEvents, OneEra, build_server
@@ -23,7 +24,10 @@ PATIENCE_S = 30.0
 
 @dataclass
 class SdkServer:
-    """The fixtures of the conformance suite and some tools more. `cancelled` is set when `slow` was."""
+    """The fixtures of the conformance suite and some tools more.
+
+    `started` and `cancelled` are about the tool `slow`, `subscribed` is about resources.
+    """
 
     era: str
     stateless: bool
@@ -31,6 +35,7 @@ class SdkServer:
     port: int = 0
     cancelled: threading.Event = field(default_factory=threading.Event)
     started: threading.Event = field(default_factory=threading.Event)
+    subscribed: threading.Event = field(default_factory=threading.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -69,6 +74,11 @@ class SdkServer:
             await ctx.session.send_resource_updated(AnyUrl(uri))
             return "reported"
 
+        async def subscribe(_: Any, params: SubscribeRequestParams) -> EmptyResult:
+            self.subscribed.set()
+            return EmptyResult()
+
+        server._lowlevel_server.add_request_handler("resources/subscribe", SubscribeRequestParams, subscribe)
         app: ASGIApp = server.streamable_http_app(
             stateless_http=self.stateless,
             event_store=MemoryEvents() if self.resumable else None,

@@ -237,7 +237,12 @@ def _flags(argv: Sequence[str]) -> dict[str, Any]:
     # Costs 10 ms, and the station starts the bridge without flags.
     import argparse
 
-    parser = argparse.ArgumentParser("sam2-mcp", description="stdio <-> HTTP bridge for MCP hosts", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        "sam2-mcp",
+        description="stdio <-> HTTP bridge for MCP hosts",
+        epilog="sam2-mcp --check [URL] [--json] tries the connection stage by stage and says what to mend.",
+        allow_abbrev=False,
+    )
     parser.add_argument("--version", action="version", version=f"sam2-mcp {__version__}")
     for name, setting in _SETTINGS.items():
         help_text = f"{setting.help}; or {setting.variable}"

@@ -120,7 +120,7 @@ class Transport:
             raise SetupError(f"SAM2_MCP_URL: {error}", EXIT_USAGE) from error
         self.where = self.url.netloc.decode("ascii")
         proxy = _proxy(config, self.url)
-        self.proxy = proxy and str(proxy.url)
+        self.proxy = None if proxy is None else str(proxy.url)
         self.tls = PLAIN
         if self.url.scheme == "https" or (proxy and proxy.url.scheme == "https"):
             from sam2_mcp_bridge import tls

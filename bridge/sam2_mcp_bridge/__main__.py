@@ -1,6 +1,7 @@
 """Entry point: `sam2-mcp` and `python -m sam2_mcp_bridge`.
 
-Exit codes: 0 the host or a signal ended the bridge; 2 wrong flag or setting; 3 the bridge could not start.
+Exit codes: 0 the host or a signal ended the bridge; 2 wrong flag or setting; 3 the bridge could not start. With
+--check those of check.py.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    given = sys.argv[1:] if argv is None else argv
     lean_httpx.place_stand_ins()
     from sam2_mcp_bridge import config  # after that: dataclasses would load inspect, 1.2 MB
 
     try:
-        settings = config.load(sys.argv[1:] if argv is None else argv)
+        if any(flag.partition("=")[0] == "--check" for flag in given):
+            return _check(given)
+        settings = config.load(given)
         return _serve(settings, stdio.claim())
     except SetupError as error:
         stdio.complain(str(error))
@@ -34,9 +38,21 @@ def _serve(settings: Config, wire: stdio.Wire) -> int:
         # Here and not above: whatever an import prints must find stdout claimed.
         from sam2_mcp_bridge import app
     except ImportError as error:
-        raise SetupError(f"httpx cannot be imported ({error}); pip install httpx", EXIT_STARTUP) from error
+        raise _missing(error) from error
     memory.settle()
     return app.run(settings, wire)
+
+
+def _check(argv: Sequence[str]) -> int:
+    try:
+        from sam2_mcp_bridge import check
+    except ImportError as error:
+        raise _missing(error) from error
+    return check.main(argv)
+
+
+def _missing(error: ImportError) -> SetupError:
+    return SetupError(f"httpx cannot be imported ({error}); pip install httpx", EXIT_STARTUP)
 
 
 if __name__ == "__main__":

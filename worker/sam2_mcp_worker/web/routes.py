@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import anyio
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
+from starlette.requests import ClientDisconnect
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
@@ -57,7 +58,10 @@ def build_routes(services: Services) -> APIRouter:
     async def upload(request: Request, name: Annotated[str, Query(max_length=400)] = "file") -> dict[str, Any]:
         _check_upload_headers(request, services)
         with _as_http_errors():
-            stored = await services.uploads.store(request.stream(), name)
+            try:
+                stored = await services.uploads.store(request.stream(), name)
+            except ClientDisconnect as error:  # its call was cancelled, or is out of time: no fault, nobody listens
+                raise HTTPException(400, {"code": "upload_broken_off"}) from error
         return _about(stored)
 
     @router.api_route("/files/{handle}", methods=["GET", "HEAD"])

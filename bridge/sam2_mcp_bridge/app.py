@@ -104,8 +104,11 @@ class Bridge:
         try:
             event = self._events.get(timeout=deadline_s and max(0.0, deadline_s - time.monotonic()))
         except Empty:
-            return self._ledger.clock_moved(time.monotonic())
-        return event()
+            event = self._clock_moved
+        return self._news() + event()
+
+    def _clock_moved(self) -> list[Action]:
+        return self._ledger.clock_moved(time.monotonic())
 
     def _carry_out(self, actions: list[Action]) -> bool:
         for action in actions:
@@ -160,7 +163,7 @@ class Bridge:
 
         def streamed(message: dict[str, Any]) -> list[Action]:
             self._streamed_ahead.release()
-            return self._news(relay) + relay.streamed(call, message, time.monotonic())
+            return relay.streamed(call, message, time.monotonic())
 
         def on_message(message: dict[str, Any]) -> None:
             self._streamed_ahead.acquire()
@@ -170,13 +173,11 @@ class Bridge:
 
     def _answered(self, call: int, answer: Answer) -> list[Action]:
         self._exchanges.pop(call, None)
-        news = [] if isinstance(self._ledger, Ledger) else self._news(self._ledger)
-        return news + self._ledger.answered(call, answer, time.monotonic())
+        return self._ledger.answered(call, answer, time.monotonic())
 
-    def _news(self, relay: Relay) -> list[Action]:
-        """What the relay has to say to a server that is new or changed: it must know before that server's answers."""
-        server = self._upstream.server
-        return [] if server is None else relay.connected(server, time.monotonic())
+    def _news(self) -> list[Action]:
+        """The relay must know a new or changed server before anything that came of it."""
+        return [] if isinstance(self._ledger, Ledger) else self._ledger.met(self._upstream.server, time.monotonic())
 
     def _connect(self, host: Host | None) -> None:
         told: Server | Failure

@@ -10,7 +10,7 @@ from typing import Any
 
 from sam2_mcp_bridge import __version__
 from sam2_mcp_bridge.actions import HANDSHAKE_VERSIONS, MODERN_VERSION, Host, Server
-from sam2_mcp_bridge.session import as_object
+from sam2_mcp_bridge.session import OWN_HOST, as_object
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
@@ -62,12 +62,16 @@ def error(code: int, message: str, **data: Any) -> dict[str, Any]:
     return {"code": code, "message": message} | ({"data": data} if data else {})
 
 
+def not_found(method: str) -> dict[str, Any]:
+    return error(METHOD_NOT_FOUND, f"Method not found: {method}")
+
+
 def legacy_host(params: Any) -> Host:
     """The host as its initialize describes it."""
     given = as_object(params)
     version, info = given.get("protocolVersion"), given.get("clientInfo")
     wanted = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-    return Host(wanted, as_object(given.get("capabilities")), as_object(info))
+    return Host(wanted, as_object(given.get("capabilities")), _identity(info))
 
 
 def modern_host(params: Any) -> Host | dict[str, Any]:
@@ -81,23 +85,31 @@ def modern_host(params: Any) -> Host | dict[str, Any]:
         return error(UNSUPPORTED_VERSION, words, supported=SUPPORTED_VERSIONS, requested=version)
     if not isinstance(capabilities, dict):
         return error(INVALID_PARAMS, f"Invalid params: _meta must hold {CAPABILITIES_KEY}, an object")
-    return Host(version, capabilities, as_object(meta.get(INFO_KEY)))
+    return Host(version, capabilities, _identity(meta.get(INFO_KEY)))
+
+
+def _identity(info: Any) -> dict[str, Any]:
+    """A host may keep its name to itself, but servers want one: then it is the bridge that speaks."""
+    given = as_object(info)
+    return given if {"name", "version"} <= given.keys() else OWN_HOST.info
 
 
 def offers(host: Host, method: str) -> bool:
     """Whether the host has declared that a server may ask this of it."""
-    return isinstance(host.capabilities.get(_OFFERED_BY.get(method, "")), dict)
+    capability = _OFFERED_BY.get(method)
+    return capability is not None and isinstance(host.capabilities.get(capability), dict)
 
 
 def initialize_result(server: Server | None, host: Host) -> dict[str, Any]:
     """What a legacy host is told about the server, or about a server that is not there yet."""
+    own_info = {"name": "sam2-mcp", "version": __version__}
     if server is None:
-        info = {"name": "sam2-mcp", "version": __version__}
-        return {"protocolVersion": host.version, "capabilities": PROVISIONAL_CAPABILITIES, "serverInfo": info}
+        return {"protocolVersion": host.version, "capabilities": PROVISIONAL_CAPABILITIES, "serverInfo": own_info}
     if not server.modern:
         return server.raw | {"protocolVersion": server.version}
-    result = {"protocolVersion": host.version, "capabilities": server.capabilities, "serverInfo": server.info}
-    return result if server.instructions is None else result | {"instructions": server.instructions}
+    result: dict[str, Any] = {"capabilities": server.capabilities, "serverInfo": server.info or own_info}
+    result |= {} if server.instructions is None else {"instructions": server.instructions}
+    return {"protocolVersion": host.version} | result
 
 
 def discover_result(server: Server) -> dict[str, Any]:
@@ -110,10 +122,8 @@ def discover_result(server: Server) -> dict[str, Any]:
 def modern_result(method: str, result: dict[str, Any], server: Server) -> dict[str, Any]:
     """The result of a legacy server as a modern host wants it."""
     caching = {"ttlMs": 0, "cacheScope": "private"} if method in _CACHEABLE else {}
-    return with_meta(
-        {"resultType": "complete"} | caching | result,
-        **({SERVER_INFO_KEY: server.info} | meta_of({"_meta": result.get("_meta")})),
-    )
+    stamp = {SERVER_INFO_KEY: server.info} if server.info else {}
+    return with_meta({"resultType": "complete"} | caching | result, **(stamp | as_object(result.get("_meta"))))
 
 
 def modern_error(given: dict[str, Any]) -> dict[str, Any]:
@@ -149,6 +159,12 @@ def honoured_filter(wanted: dict[str, Any], server: Server) -> dict[str, Any]:
     """The part of a host's filter that this server can serve."""
     honoured = {key: True for key in offered_filter(server) if wanted.get(key) is True}
     return honoured | ({"resourceSubscriptions": uris} if can_subscribe(server) and (uris := uris_of(wanted)) else {})
+
+
+def setting_outcome(method: str, server: Server) -> dict[str, Any]:
+    """What a legacy host gets for a setting that a modern server takes with each request or subscription."""
+    able = "logging" in server.capabilities if method == "logging/setLevel" else can_subscribe(server)
+    return {"result": {}} if able else {"error": not_found(method)}
 
 
 def can_subscribe(server: Server) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sam2_mcp_bridge import eras
+from sam2_mcp_bridge import eras, notices
 from sam2_mcp_bridge.actions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
@@ -35,7 +35,7 @@ from sam2_mcp_bridge.actions import (
 )
 from sam2_mcp_bridge.asking import INPUT_LIMIT_S, STATE_PREFIX, Asking, Question, reply
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.framing import INVALID_REQUEST, Malformed, Message, Notification, Request, Response
+from sam2_mcp_bridge.framing import INTERNAL_ERROR, INVALID_REQUEST, Malformed, Message, Notification, Request, Response
 from sam2_mcp_bridge.host_session import HostSession
 from sam2_mcp_bridge.listening import Listening
 from sam2_mcp_bridge.requests import UNCOUNTED, Entry, Requests
@@ -47,6 +47,9 @@ INITIALIZE_WAIT_S = 3.0
 RECONNECT_PAUSE_S = 5.0
 # For what the bridge asks on its own account; nobody waits.
 OWN_REQUEST_LIMIT_S = 5.0
+
+# Far above what hosts have under way; one that asks faster than it is answered must not fill the memory.
+MAX_OPEN_REQUESTS = 1000
 
 # What a host that never made a handshake is taken for.
 _NOBODY = Host(HANDSHAKE_VERSIONS[-1], {}, {})
@@ -76,12 +79,13 @@ class Relay:
         self._reconnect_at_s: float | None = None
         self._server: Server | None = None
         self._server_log_level: str | None = None  # for modern hosts of a legacy server
+        self._own_calls: dict[int, float] = {}  # which nobody waits for, with their deadlines
 
     @property
     def next_deadline_s(self) -> float | None:
         """When `clock_moved` must be called at the latest."""
         times_s = [entry.start_s or entry.deadline_s for entry in self._requests]
-        times_s += [parked.deadline_s for parked in self._asking.parked_calls]
+        times_s += [*(parked.deadline_s for parked in self._asking.parked_calls), *self._own_calls.values()]
         times_s += [at_s for at_s in (self._reconnect_at_s, self._listening.retry_at_s) if at_s is not None]
         earliest_s = min(times_s, default=math.inf)
         return earliest_s if math.isfinite(earliest_s) else None
@@ -105,6 +109,7 @@ class Relay:
     def answered(self, call: int, answer: Answer, now_s: float) -> list[Action]:
         """What a call upstream brought. A late or unknown call changes nothing."""
         actions = self._expire(now_s)
+        self._own_calls.pop(call, None)
         if (entry := self._requests.of_call(call)) is not None:
             self._requests.detach(entry)
             actions += self._record(entry, answer, now_s)
@@ -126,9 +131,7 @@ class Relay:
         return actions + self._advance(now_s)
 
     def connected(self, told: Server | Failure, now_s: float) -> list[Action]:
-        """The outcome of a Connect, or that the server is another one than before."""
-        if told is self._server and not self._connecting:
-            return []
+        """The outcome of a Connect."""
         actions = self._expire(now_s)
         self._connecting, self._reconnect_at_s = False, None
         if isinstance(told, Failure):
@@ -136,10 +139,15 @@ class Relay:
             for entry in self._requests:
                 if entry.is_queued and entry.method in _ABOUT_SERVER:
                     actions += self._requests.fail(entry, told)
-        elif told is not self._server:
-            self._server, self._server_log_level = told, None
-            actions += self._restore(now_s) + self._write_news()
+        else:
+            actions += self._meet(told, now_s)
         return actions + self._advance(now_s)
+
+    def met(self, server: Server | None, now_s: float) -> list[Action]:
+        """The server that is known upstream now. App says so before each event that may come of it."""
+        if server is None or server is self._server:
+            return []
+        return [*self._expire(now_s), *self._meet(server, now_s), *self._advance(now_s)]
 
     def written(self, now_s: float) -> None:
         """A line has left; for this profile it does not matter when."""
@@ -149,7 +157,7 @@ class Relay:
 
     def closed(self) -> list[Action]:
         """The host closed its end: nothing is written any more."""
-        calls = [*self._requests.calls, *(parked.call for parked in self._asking.parked_calls)]
+        calls = [*self._own_calls, *self._requests.calls, *(parked.call for parked in self._asking.parked_calls)]
         return [*(Abort(call) for call in calls), *self._listening.stop(), Exit()]
 
     # The host
@@ -159,12 +167,14 @@ class Relay:
         if self._requests.of_id(id_value) is not None:
             words = "Invalid Request: a request with this id is not answered yet"
             return self._write_error(id_value, eras.error(INVALID_REQUEST, words))
+        if len(self._requests) >= MAX_OPEN_REQUESTS:
+            return self._write_error(id_value, eras.error(INTERNAL_ERROR, "too many requests without an answer"))
         host = self._host_of(request)
         if isinstance(host, dict):
             return self._write_error(id_value, host)
         entry = Entry(id_value, method, params, now_s + self._limit_s, host)
-        if method in (eras.LEGACY_ONLY if entry.modern else eras.MODERN_ONLY):
-            return self._write_error(id_value, eras.error(eras.METHOD_NOT_FOUND, f"Method not found: {method}"))
+        if method in ({"initialize", *eras.LEGACY_ONLY} if entry.modern else eras.MODERN_ONLY):
+            return self._write_error(id_value, eras.not_found(method))
         self._requests.add(entry)
         if method == "ping":
             return self._requests.answer(entry, result={})
@@ -177,11 +187,13 @@ class Relay:
 
     def _host_of(self, request: Request) -> Host | dict[str, Any]:
         """Who asks, or the error that its envelope gets. The era is a matter of each request."""
-        if request.method == "initialize":
+        has_envelope = eras.VERSION_KEY in eras.meta_of(request.params)
+        if request.method == "initialize" and not has_envelope:
             return eras.legacy_host(request.params)
         known = self._speaker or _NOBODY if self._session is None else self._session.host
-        has_envelope = eras.VERSION_KEY in eras.meta_of(request.params)
-        return eras.modern_host(request.params) if has_envelope or known.version == MODERN_VERSION else known
+        lacks_envelope = self._session is None and request.method in eras.MODERN_ONLY
+        is_modern = has_envelope or lacks_envelope or known.version == MODERN_VERSION
+        return eras.modern_host(request.params) if is_modern else known
 
     def _connect(self, host: Host) -> list[Action]:
         """Speak upstream for this host from now on."""
@@ -196,7 +208,7 @@ class Relay:
             return []
         if method == "notifications/initialized":
             self._session.ready = True
-            return self._write_news()
+            return self._news()
         if self._server is None:
             return []
         return [Reply({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))]
@@ -229,43 +241,32 @@ class Relay:
         return self._asking.ask(request, Question(entry, server_id=request["id"]), now_s)
 
     def _server_told(self, call: int, message: dict[str, Any], now_s: float) -> list[Action]:
-        entry, session = self._requests.of_call(call), self._session
-        method, params = message["method"], as_object(message.get("params"))
-        if method == "notifications/progress":
-            return self._pass_progress(entry, message, params)
-        if method == "notifications/message":
-            of_session = None if session is None else session.log_level
-            wanted = entry.log_level if entry is not None and entry.modern else of_session
-            return self._requests.write(message) if eras.is_loud_enough(params.get("level"), wanted) else []
-        if method == "notifications/cancelled":
-            return self._asking.withdrawn(entry, call, params.get("requestId"), now_s)
-        if entry is not None and entry.method == "subscriptions/listen":
-            return self._requests.write(eras.tagged(message, entry.id))
-        heard = [eras.untagged(message)] if session is not None and session.may_hear(method) else []
-        heard += [
-            eras.tagged(message, one.id)
-            for one in self._requests
-            if one.filter is not None and eras.lets_through(one.filter, message)
-        ]
-        return [line for one in heard for line in self._requests.write(one)]
+        entry = self._requests.of_call(call)
+        if message["method"] == "notifications/cancelled":
+            server_id = as_object(message.get("params")).get("requestId")
+            return self._asking.withdrawn(entry, call, server_id, now_s)
+        return self._write(notices.heard(message, entry, self._requests, self._session))
 
-    def _pass_progress(self, entry: Entry | None, message: dict[str, Any], params: dict[str, Any]) -> list[Action]:
-        """A server may send progress on its own stream; then the token says whose it is."""
-        token = params.get("progressToken")
-        owner = entry or next((one for one in self._requests if one.call is not None and one.token == token), None)
-        if owner is None or owner.token is None:
+    def _meet(self, server: Server, now_s: float) -> list[Action]:
+        if server is self._server:
             return []
-        return self._requests.write(message | {"params": params | {"progressToken": owner.token}})
+        self._server, self._server_log_level, self._reconnect_at_s = server, None, None
+        return self._restore(now_s) + self._news()
 
     def _restore(self, now_s: float) -> list[Action]:
         """Give a server with a new session what the host had set in the old one."""
         if self._session is None or self._server is None or self._server.modern:
             return []
-        deadline_s = now_s + OWN_REQUEST_LIMIT_S
-        return [Send(self._requests.number(), *setting, deadline_s) for setting in self._session.settings()]
+        sends = [
+            Send(self._requests.number(), *setting, now_s + OWN_REQUEST_LIMIT_S) for setting in self._session.settings()
+        ]
+        self._own_calls |= {send.call: send.deadline_s for send in sends}
+        return [*sends]
 
-    def _write_news(self) -> list[Action]:
-        messages = [] if self._session is None else self._session.news(self._server)
+    def _news(self) -> list[Action]:
+        return [] if self._session is None else self._write(self._session.news(self._server))
+
+    def _write(self, messages: list[dict[str, Any]]) -> list[Action]:
         return [line for message in messages for line in self._requests.write(message)]
 
     def _wanted(self) -> dict[str, Any] | None:
@@ -294,7 +295,7 @@ class Relay:
             if session is not None and not entry.modern:
                 session.set(entry.method, entry.params)
             if server.modern and not entry.modern:
-                return self._requests.answer(entry, result={})
+                return self._requests.answer(entry, **eras.setting_outcome(entry.method, server))
         return self._send(entry)
 
     def _greet(self, entry: Entry) -> list[Action]:
@@ -367,7 +368,10 @@ class Relay:
             actions += self._requests.fail(entry, Failure(code, subject=entry.subject, limit_s=limit_s))
         for parked in self._asking.parked_calls:
             actions += self._asking.unpark(parked) if parked.deadline_s <= now_s else []
-        return actions
+        late = [call for call, deadline_s in self._own_calls.items() if deadline_s <= now_s]
+        for call in late:
+            del self._own_calls[call]
+        return [*actions, *(Abort(call) for call in late)]
 
     def _advance(self, now_s: float) -> list[Action]:
         """Start what can be started, listen to what is wanted, take back what nobody needs to answer."""

@@ -77,6 +77,9 @@ class Requests:
     def __iter__(self) -> Iterator[Entry]:
         return iter(list(self._entries.values()))
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def __contains__(self, entry: Entry) -> bool:
         return self.of_id(entry.id) is entry
 

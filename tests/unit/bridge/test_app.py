@@ -48,7 +48,7 @@ def test_a_defect_in_the_bridge_costs_one_call_and_no_line(monkeypatch: pytest.M
     with FakeUpstream() as fake, threaded_host(fake.url) as host:
         host.call()
         with monkeypatch.context() as broken:
-            broken.setattr(app.Upstream, "request", lambda *_: 1 / 0)
+            broken.setattr(app.Upstream, "_in_session", lambda *_: 1 / 0)
             assert host.failing_call().startswith("[internal] the bridge failed inside (ZeroDivisionError)")
         assert "isError" not in host.call()
 

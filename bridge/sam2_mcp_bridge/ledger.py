@@ -193,6 +193,7 @@ class Ledger:
             if entry.line is None:
                 code = "not_started" if entry.call is None else "deadline"
                 actions += _abort(entry)
+                entry.call = None
                 self._record(entry, Failure(code, subject=entry.subject, limit_s=self._limit_s))
         return actions
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.bridge.drive import LIMIT_S, MAX_LINE_BYTES, Drive, unsettled
 
@@ -49,6 +49,7 @@ operations = st.lists(
 
 @settings(max_examples=400)
 @given(operations)
+@example([("request", 1, "tools/call"), ("wait", 26.9), ("request", 1, "tools/call"), ("malformed",), ("cancel", 1)])
 def test_each_request_gets_one_line_in_order_and_in_time_whatever_happens(script: list[tuple[Any, ...]]) -> None:
     drive, expected = Drive(), list[Expected]()
     for tag, operation in enumerate(script):

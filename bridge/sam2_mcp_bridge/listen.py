@@ -19,7 +19,8 @@ from sam2_mcp_bridge.transport import Exchange
 if TYPE_CHECKING:
     import httpx
 
-    from sam2_mcp_bridge.upstream import OnMessage, Upstream
+    from sam2_mcp_bridge.rpc import OnMessage
+    from sam2_mcp_bridge.upstream import Upstream
 
 SUBSCRIBE_TIMEOUT_S = 10.0
 # A server that is down for long must not cost CPU.
@@ -75,10 +76,10 @@ class LegacyListener:
 
     def _listen(self) -> Refusal | None:
         """Open the stream and follow it to its end; a refusal where there is no use in opening it again."""
-        session = self._upstream.established(self._exchange)
+        session = self._upstream.contact.established(self._exchange)
         if session is not self._session:
             self._parser = EventParser(MAX_BODY_BYTES)  # event ids are a session's own
-        with self._upstream.get(self._exchange, session, self._parser.last_event_id) as response:
+        with self._upstream.rpc.get(self._exchange, session, self._parser.last_event_id) as response:
             if not response.is_success:
                 return self._refused(response, session)
             if not response.headers.get("content-type", "").startswith("text/event-stream"):
@@ -87,7 +88,7 @@ class LegacyListener:
             if session is not self._session and (refusal := self._subscribe()):
                 return refusal
             self._session = session
-            for message in responses.messages(response, self._parser, self._upstream.failure):
+            for message in responses.messages(response, self._parser, self._upstream.rpc.failure):
                 if "method" in message:
                     self._on_message(message)
         return None
@@ -104,11 +105,11 @@ class LegacyListener:
 
     def _refused(self, response: httpx.Response, session: Session) -> Refusal | None:
         if response.status_code == CONFLICT:
-            raise self._upstream.failure("busy", http_status=CONFLICT, detail="it still holds an earlier stream")
+            raise self._upstream.rpc.failure("busy", http_status=CONFLICT, detail="it still holds an earlier stream")
         try:
-            responses.refusal(response, session, self._upstream.failure)
+            responses.refusal(response, session, self._upstream.rpc.failure)
         except SessionLost:
-            self._upstream.forget(session)
+            self._upstream.contact.forget(session)
             self._losses += 1
             return NO_STREAM if self._losses > 1 else None
         except Failure as failure:

@@ -5,12 +5,11 @@ The counterpart of session.py, imported when such a server is met. No I/O.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from sam2_mcp_bridge.actions import MODERN_VERSION, Host, Server
+from sam2_mcp_bridge.actions import MODERN_VERSION, Host, Refusal, Server
 from sam2_mcp_bridge.param_headers import ParamHeaders, header_value
-from sam2_mcp_bridge.session import Session, as_object
+from sam2_mcp_bridge.session import VISIBLE_ASCII, Session, as_object
 
 # The parameter that header Mcp-Name repeats.
 NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -20,7 +19,6 @@ UNKNOWN = Server(MODERN_VERSION, {}, {}, None, {})
 
 _META = "io.modelcontextprotocol/"
 _VERSION_KEY = _META + "protocolVersion"
-_PLAIN = re.compile(r"[!-~]+")
 
 
 class ModernSession(Session):
@@ -38,7 +36,7 @@ class ModernSession(Session):
     def headers(self, method: str = "", params: Any = None) -> dict[str, str]:
         params = as_object(params)
         version = as_object(params.get("_meta")).get(_VERSION_KEY)
-        plain = isinstance(version, str) and _PLAIN.fullmatch(version)
+        plain = isinstance(version, str) and VISIBLE_ASCII.fullmatch(version)
         headers = {
             "MCP-Protocol-Version": str(version) if plain else MODERN_VERSION,
             "Mcp-Method": header_value(method),
@@ -59,6 +57,11 @@ class ModernSession(Session):
 
     def seen(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
         return self.param_headers.learned(result) if method == "tools/list" else result
+
+
+def is_listed(refusal: Refusal) -> bool:
+    """Whether a server refuses our version and yet lists it: then the specification wants another try with it."""
+    return MODERN_VERSION in (as_object(refusal.error.get("data")).get("supported") or ())
 
 
 def discovered(result: dict[str, Any]) -> Server | None:

@@ -5,6 +5,7 @@ modern.py has the same for servers of that revision. Both are values and functio
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sam2_mcp_bridge import __version__
@@ -12,6 +13,9 @@ from sam2_mcp_bridge.actions import HANDSHAKE_VERSIONS, MODERN_VERSION, Host, Se
 
 # Whom the bridge speaks for when the host does not matter: nothing is offered, so nothing is asked.
 OWN_HOST = Host(HANDSHAKE_VERSIONS[-1], {}, {"name": "sam2-mcp-bridge", "version": __version__})
+
+# What a version may look like to fit into a header.
+VISIBLE_ASCII = re.compile(r"[!-~]+")
 
 # Keys of `_meta` that only the envelope has.
 ENVELOPE_KEYS = frozenset(
@@ -56,7 +60,7 @@ def initialized(result: dict[str, Any]) -> Server | None:
     if version == MODERN_VERSION:
         return None
     return Server(
-        version if isinstance(version, str) else HANDSHAKE_VERSIONS[-1],
+        version if isinstance(version, str) and VISIBLE_ASCII.fullmatch(version) else HANDSHAKE_VERSIONS[-1],
         as_object(result.get("capabilities")),
         as_object(result.get("serverInfo")),
         instructions if isinstance(instructions, str) else None,

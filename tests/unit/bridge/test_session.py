@@ -123,6 +123,9 @@ def test_what_a_server_says_of_itself_is_kept_and_what_is_malformed_is_left_out(
     )
     odd = {"protocolVersion": 7, "capabilities": [], "instructions": 7}
     assert initialized(odd) == Server("2025-11-25", {}, {}, None, odd)
+    assert initialized({"protocolVersion": "2025\r\nX: y"}) == Server(
+        "2025-11-25", {}, {}, None, {"protocolVersion": "2025\r\nX: y"}
+    )
     assert initialized({"protocolVersion": MODERN_VERSION}) is None
 
 

@@ -15,8 +15,9 @@ from sam2_mcp_bridge import transport as module
 from sam2_mcp_bridge.actions import Server
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure, SetupError
+from sam2_mcp_bridge.session import Session
 from sam2_mcp_bridge.transport import CONNECT_PATIENCE_S, OUTAGE_MEMORY_S, Aborted, Exchange, Outage
-from sam2_mcp_bridge.upstream import Session, Upstream
+from sam2_mcp_bridge.upstream import Upstream
 
 
 def lasting(seconds: float = 20.0) -> Exchange:
@@ -121,7 +122,7 @@ def test_a_session_that_another_thread_has_renewed_is_used_as_it_is() -> None:
         answer = fakes.stateful(["new"], fakes.result({"tools": []}))
 
         async def renewed_meanwhile(call: fakes.Call) -> None:
-            upstream._session = Session(Server("2025-11-25", {}, {}, None, {}), "new")
+            upstream.contact.session = Session(Server("2025-11-25", {}, {}, None, {}), "new")
             await answer(call)
 
         fake.on["tools/list"] = fakes.in_turn(renewed_meanwhile, answer)

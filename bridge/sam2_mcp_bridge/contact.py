@@ -1,0 +1,122 @@
+"""Contact with the server: which era it speaks, whose host it is told of, and the session that comes of it.
+
+Owns the handshake and its cache. Which requests are worth a new contact is upstream.py's decision.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+
+from sam2_mcp_bridge.actions import MODERN_VERSION, Host, Refusal, Result
+from sam2_mcp_bridge.errors import Failure
+from sam2_mcp_bridge.responses import SessionLost
+from sam2_mcp_bridge.rpc import Rpc
+from sam2_mcp_bridge.session import OWN_HOST, Session, initialize_params, initialized
+from sam2_mcp_bridge.transport import Exchange
+
+# The first contact is made in the background; calls behind it wait, so it must not use up their whole time.
+HANDSHAKE_TIMEOUT_S = 10.0
+# For the DELETE of the session at the end: the station kills 3 s after SIGTERM, and others expect 1 s.
+GOODBYE_TIMEOUT_S = 0.7
+
+# Where an answer says that the address is wrong, or that nobody may come in, another era changes nothing.
+_NO_REFUSALS = ("unauthorized", "forbidden", "host_not_allowed", "busy", "redirected", "answer_too_large")
+
+
+class Contact:
+    """The current session, made when it is needed; every method may run in several threads at once."""
+
+    def __init__(self, rpc: Rpc) -> None:
+        self._rpc = rpc
+        self._host = OWN_HOST
+        self._lock = threading.Lock()  # one thread shakes hands, others wait for it
+        self.session: Session | None = None
+
+    def speak_for(self, host: Host) -> None:
+        """Introduce ourselves as this host from now on; the session of another one ends."""
+        if host != self._host:
+            self.end()
+            self._host, self.session = host, None
+
+    def established(self, exchange: Exchange) -> Session:
+        """The session, after the handshake where there was none.
+
+        Raises:
+            Failure: there is no contact; SessionLost is never raised.
+            Aborted: `exchange.abort` was called.
+        """
+        # A subscription has no deadline, but others wait for a handshake that it makes.
+        bounded = exchange if math.isfinite(exchange.deadline_s) else Exchange(time.monotonic() + HANDSHAKE_TIMEOUT_S)
+        if not self._lock.acquire(timeout=bounded.remaining_s):
+            raise self._rpc.failure("timeout")
+        try:
+            if self.session is None:
+                self.session = self._handshake(bounded)
+            return self.session
+        finally:
+            self._lock.release()
+
+    def forget(self, session: Session) -> None:
+        """This session is of no more use; another thread may have made a new one already."""
+        with self._lock:
+            self.session = None if self.session is session else self.session
+
+    def end(self) -> None:
+        """Tell the server that the session is over, if there is one, within 0.7 s."""
+        session = self.session
+        if session is not None and session.id is not None:
+            exchange = Exchange(time.monotonic() + GOODBYE_TIMEOUT_S)
+            farewell = threading.Thread(target=self._rpc.delete, args=(exchange, session), daemon=True)
+            farewell.start()
+            farewell.join(GOODBYE_TIMEOUT_S)
+
+    def _handshake(self, exchange: Exchange) -> Session:
+        """Contact in the host's era, or in the other one where the server refuses that."""
+        eras = [self._initialize, self._discover]
+        if self._host.version == MODERN_VERSION:
+            eras.reverse()
+        refused: Failure | None = None
+        for contact in eras:
+            try:
+                return contact(exchange)
+            except Failure as failure:
+                if not _is_refusal(failure):
+                    raise
+                refused = refused or failure
+        assert refused is not None
+        raise refused
+
+    def _initialize(self, exchange: Exchange) -> Session:
+        answer, headers = self._rpc.ask(exchange, None, "initialize", initialize_params(self._host))
+        server = initialized(answer.value) if isinstance(answer, Result) else None
+        if server is None:
+            raise self._refused(answer)
+        session = Session(server, headers.get("mcp-session-id"))
+        self._rpc.notify(exchange, session, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return session
+
+    def _discover(self, exchange: Exchange) -> Session:
+        # Most servers have a handshake.
+        from sam2_mcp_bridge.modern import ModernSession, discovered
+
+        try:
+            answer, _ = self._rpc.ask(exchange, ModernSession(self._host), "server/discover", None)
+        except SessionLost as lost:
+            raise self._refused(lost.outcome) from lost
+        server = discovered(answer.value) if isinstance(answer, Result) else None
+        if server is None:
+            raise self._refused(answer)
+        return ModernSession(self._host, server)
+
+    def _refused(self, outcome: Result | Refusal | Failure) -> Failure:
+        if isinstance(outcome, Failure):
+            return outcome
+        detail = outcome.error["message"] if isinstance(outcome, Refusal) else "no protocol version in common"
+        return self._rpc.failure("handshake_refused", detail=detail)
+
+
+def _is_refusal(failure: Failure) -> bool:
+    """Whether it speaks against the era of the handshake."""
+    return failure.code == "handshake_refused" or (failure.http_status is not None and failure.code not in _NO_REFUSALS)

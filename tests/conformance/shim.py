@@ -68,6 +68,7 @@ class Bridge:
         self._breaches = breaches
         self._waiting: dict[str | int, Stream] = {}
         self.background = Stream()
+        self._ending = False
 
     async def start(self) -> None:
         pipe = asyncio.subprocess.PIPE
@@ -77,6 +78,7 @@ class Bridge:
         self._reader = asyncio.create_task(self._read())
 
     async def end(self) -> None:
+        self._ending = True
         self._stdin.close()
         try:
             await asyncio.wait_for(self._process.wait(), END_LIMIT_S)
@@ -126,7 +128,8 @@ class Bridge:
             self._dispatch(self._ended(stream))
 
     def _ended(self, stream: Stream) -> Message:
-        self._breaches.append(f"ended without an answer to {stream.request['method']}")
+        if not self._ending:  # a host that closes stdin has stopped waiting
+            self._breaches.append(f"ended without an answer to {stream.request['method']}")
         error = {"code": -32603, "message": "the bridge ended"}
         return {"jsonrpc": "2.0", "id": stream.request["id"], "error": error}
 
@@ -169,8 +172,8 @@ class Shim:
         if message is None:
             return _error(None, -32700, "not a JSON-RPC message")
         session = request.headers.get(SESSION_HEADER)
-        modern = message.get("method") != "initialize" and not _is_legacy(request)
-        if session is None and message.get("method") == "initialize":
+        modern = not _is_legacy(request, message)
+        if session is None and not modern and message.get("method") == "initialize":
             session = uuid.uuid4().hex
             self._sessions[session] = await self._started()
         bridge = await self._modern_bridge() if modern else self._sessions.get(session or "")
@@ -246,9 +249,12 @@ def _event(message: Message) -> bytes:
     return b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n"
 
 
-def _is_legacy(request: Request) -> bool:
+def _is_legacy(request: Request, message: Message) -> bool:
+    """As servers of both eras tell: by the version header; without one, by what only one of the eras has."""
     version = request.headers.get("mcp-protocol-version")
-    return version in HANDSHAKE_VERSIONS or (version is None and SESSION_HEADER in request.headers)
+    if version is not None:
+        return version in HANDSHAKE_VERSIONS
+    return SESSION_HEADER in request.headers or message.get("method") == "initialize"
 
 
 def _parsed(line: bytes) -> Message | None:

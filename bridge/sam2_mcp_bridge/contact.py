@@ -11,7 +11,7 @@ import time
 
 from sam2_mcp_bridge.actions import MODERN_VERSION, Host, Refusal, Result
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.responses import SessionLost
+from sam2_mcp_bridge.responses import SessionLost, refuses_era
 from sam2_mcp_bridge.rpc import Rpc
 from sam2_mcp_bridge.session import OWN_HOST, Session, initialize_params, initialized
 from sam2_mcp_bridge.transport import Exchange
@@ -20,9 +20,6 @@ from sam2_mcp_bridge.transport import Exchange
 HANDSHAKE_TIMEOUT_S = 10.0
 # For the DELETE of the session at the end: the station kills 3 s after SIGTERM, and others expect 1 s.
 GOODBYE_TIMEOUT_S = 0.7
-
-# Where an answer says that the address is wrong, or that nobody may come in, another era changes nothing.
-_NO_REFUSALS = ("unauthorized", "forbidden", "host_not_allowed", "busy", "redirected", "answer_too_large")
 
 
 class Contact:
@@ -82,7 +79,7 @@ class Contact:
             try:
                 return contact(exchange)
             except Failure as failure:
-                if not _is_refusal(failure):
+                if not refuses_era(failure):
                     raise
                 refused = refused or failure
         assert refused is not None
@@ -99,24 +96,25 @@ class Contact:
 
     def _discover(self, exchange: Exchange) -> Session:
         # Most servers have a handshake.
-        from sam2_mcp_bridge.modern import ModernSession, discovered
+        from sam2_mcp_bridge.modern import ModernSession, discovered, is_listed
 
-        try:
-            answer, _ = self._rpc.ask(exchange, ModernSession(self._host), "server/discover", None)
-        except SessionLost as lost:
-            raise self._refused(lost.outcome) from lost
+        session = ModernSession(self._host)
+        answer = self._discovery(exchange, session)
+        if isinstance(answer, Refusal) and is_listed(answer):
+            answer = self._discovery(exchange, session)
         server = discovered(answer.value) if isinstance(answer, Result) else None
         if server is None:
             raise self._refused(answer)
         return ModernSession(self._host, server)
+
+    def _discovery(self, exchange: Exchange, session: Session) -> Result | Refusal | Failure:
+        try:
+            return self._rpc.ask(exchange, session, "server/discover", None)[0]
+        except SessionLost as lost:
+            return lost.outcome
 
     def _refused(self, outcome: Result | Refusal | Failure) -> Failure:
         if isinstance(outcome, Failure):
             return outcome
         detail = outcome.error["message"] if isinstance(outcome, Refusal) else "no protocol version in common"
         return self._rpc.failure("handshake_refused", detail=detail)
-
-
-def _is_refusal(failure: Failure) -> bool:
-    """Whether it speaks against the era of the handshake."""
-    return failure.code == "handshake_refused" or (failure.http_status is not None and failure.code not in _NO_REFUSALS)

@@ -35,6 +35,9 @@ _CHANGED_WORDS = ("session", "protocol version", "protocol-version")
 _CHANGED_CODES = (None, -32600, -32000)
 _ENVELOPE = "io.modelcontextprotocol/"
 
+# Where an answer says that the address is wrong, or that nobody may come in, another era changes nothing.
+_NO_REFUSALS = ("unauthorized", "forbidden", "host_not_allowed", "busy", "redirected", "answer_too_large")
+
 MakeFailure = Callable[..., Failure]
 
 
@@ -111,6 +114,11 @@ def refusal(response: httpx.Response, session: Session | None, failure: MakeFail
     if refused is not None and explained:
         return refused
     raise failure(code, http_status=status, detail=detail)
+
+
+def refuses_era(failure: Failure) -> bool:
+    """Whether it speaks against the era of the handshake."""
+    return failure.code == "handshake_refused" or (failure.http_status is not None and failure.code not in _NO_REFUSALS)
 
 
 def _is_lost(status: int, rpc_code: int | None, text: str, session: Session) -> bool:

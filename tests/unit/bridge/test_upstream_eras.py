@@ -126,6 +126,15 @@ def test_a_discovery_or_a_handshake_without_a_version_in_common_is_a_refusal() -
         assert Upstream(Config(url=fake.url)).connect(LEGACY_HOST).modern
 
 
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_server_that_refuses_our_version_and_lists_it_is_asked_again_before_the_other_era(status: int) -> None:
+    with FakeUpstream() as fake:
+        refusal = error(status, code=-32022, data={"supported": [MODERN_VERSION]})
+        fake.on["server/discover"] = fakes.in_turn(refusal, fakes.result(DISCOVERED))
+        assert Upstream(Config(url=fake.url)).connect(MODERN_HOST).modern
+        assert methods(fake) == ["server/discover", "server/discover"]
+
+
 @pytest.mark.parametrize(
     ("status", "code"), [(401, "unauthorized"), (403, "forbidden"), (421, "host_not_allowed"), (503, "busy")]
 )

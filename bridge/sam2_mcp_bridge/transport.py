@@ -34,6 +34,10 @@ OUTAGE_MEMORY_S = 30.0
 # The ledger aborts a call at its deadline. HTTP's own timeout comes after that, for where the abort does not reach.
 TIMEOUT_GRACE_S = 1.0
 
+# A stream without a deadline must notice, in two minutes, that the other end has vanished without a word.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+_KEEP_ALIVE_OPTIONS = [(getattr(socket, name), value) for name, value in _KEEP_ALIVE.items() if hasattr(socket, name)]
+
 MAX_DETAIL_CHARACTERS = 160
 
 # What a proxy answers to CONNECT while the server behind it restarts.
@@ -80,9 +84,17 @@ class Exchange:
         """httpcore's trace hook: the only place that gives the socket away before an answer came."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete", "proxy.start_tls.complete"):
             self._socket = info["return_value"].get_extra_info("socket")
+            if math.isinf(self.deadline_s):
+                _keep_alive(info["return_value"].get_extra_info("socket"))
             if self._aborted.is_set():
                 info["return_value"].close()
                 raise Aborted
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEP_ALIVE_OPTIONS:
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class Outage:

@@ -3,6 +3,7 @@
 import json
 import math
 import queue
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -180,6 +181,18 @@ def test_a_handshake_for_a_subscription_does_not_hang_for_ever(monkeypatch: pyte
         fake.on["initialize"] = fakes.hang()
         outcome = Listener(Upstream(Config(url=fake.url)), PARAMS).outcome()
         assert isinstance(outcome, Failure) and outcome.code == "timeout"
+
+
+def test_a_stream_without_a_deadline_notices_that_the_other_end_is_gone() -> None:
+    with FakeUpstream() as fake:
+        upstream = connected(fake)
+        fake.on["GET"] = events(CHANGED, then=quiet)
+        with listening(upstream, {}) as listener:
+            listener.next()
+            connection = listener.exchange._socket
+            assert connection is not None
+            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 60
 
 
 # Modern servers

@@ -10,11 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
+BRIDGE = ROOT / "bridge" / "sam2_mcp_bridge"
 CONSTRAINTS = ROOT / "constraints.txt"
 CACHE = ROOT / ".cache" / "bench"
 OWN = CACHE / "own"
@@ -74,13 +76,16 @@ class Absent(NamedTuple):
 
 
 def own() -> list[Program]:
-    """The bridge as it is in this checkout, and the floor.
+    """The bridge as it is in this checkout, laid out as its wheel would be, and the floor.
 
     Raises:
         CalledProcessError: they cannot be installed; nothing can be measured without them.
     """
     python = _environment(OWN, "httpx", "-c", str(CONSTRAINTS))
-    _run(python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", str(ROOT))
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(OWN), "platbase": str(OWN)}))
+    shutil.rmtree(packages / BRIDGE.name, ignore_errors=True)
+    shutil.copytree(BRIDGE, packages / BRIDGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    _run(python, "-m", "compileall", "-q", str(packages / BRIDGE.name))
     bridge = (python, "-u", "-m", "sam2_mcp_bridge")
     return [
         Program(OURS, bridge),

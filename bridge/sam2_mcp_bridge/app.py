@@ -148,7 +148,7 @@ class Bridge:
         try:
             answer = ask(on_message=self._on_message(call))
         except Failure as failure:
-            answer = failure
+            answer = failure.bare()
         except Aborted:
             return
         except Exception as error:  # the boundary: a defect of ours must not leave a request without its line
@@ -185,7 +185,7 @@ class Bridge:
             told = self._upstream.connect(host)
         except Failure as failure:
             self._report(failure)
-            told = failure
+            told = failure.bare()
         oom.at_work()  # what a session needs, it has by now
         if (relay := self._ledger) and not isinstance(relay, Ledger):
             self._events.put(lambda: relay.connected(told, time.monotonic()))

@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from sam2_mcp_bridge.errors import _WORDS, Failure, code_of_status
@@ -27,6 +29,24 @@ def test_every_failure_names_itself_and_says_what_to_do_next(code: str) -> None:
 def test_a_long_detail_is_cut_at_500_characters() -> None:
     text = str(Failure("http_error", where="w", detail="x" * 1000))
     assert len(text) == 500 and text.endswith("…")
+
+
+def test_a_bare_failure_holds_nothing_of_the_answer_that_it_came_from() -> None:
+    body = bytearray(1000)
+    held = sys.getrefcount(body)
+
+    def read(body: bytearray) -> None:
+        try:
+            body.decode("ascii").index("x")
+        except ValueError as error:
+            raise Failure("no_answer", detail="cut") from error
+
+    try:
+        read(body)
+    except Failure as failure:
+        kept = failure.bare()
+    assert sys.getrefcount(body) == held
+    assert str(kept).startswith("[no_answer] ")
 
 
 def test_braces_in_a_detail_are_only_text() -> None:

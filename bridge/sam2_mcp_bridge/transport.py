@@ -83,9 +83,9 @@ class Exchange:
     def trace(self, event: str, info: dict[str, Any]) -> None:
         """httpcore's trace hook: the only place that gives the socket away before an answer came."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete", "proxy.start_tls.complete"):
-            self._socket = info["return_value"].get_extra_info("socket")
+            self._socket = connection = info["return_value"].get_extra_info("socket")
             if math.isinf(self.deadline_s):
-                _keep_alive(info["return_value"].get_extra_info("socket"))
+                _keep_alive(connection)
             if self._aborted.is_set():
                 info["return_value"].close()
                 raise Aborted

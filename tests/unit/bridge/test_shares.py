@@ -47,16 +47,13 @@ def tree(base: Path) -> Path:
 
 
 def content(shares: Shares, path: Path | str) -> bytes:
-    descriptor = shares.open(str(path))
-    try:
-        return os.read(descriptor, 100)
-    finally:
-        os.close(descriptor)
+    with shares.opened(str(path)) as file:
+        return b"".join(file.chunks())
 
 
 def refusal(shares: Shares, path: Path | str) -> str:
-    with pytest.raises(OSError) as caught:
-        shares.open(str(path))
+    with pytest.raises(OSError) as caught, shares.opened(str(path)):
+        pass
     return str(caught.value.strerror)
 
 
@@ -206,7 +203,7 @@ def test_no_descriptor_is_left_behind(shares: Shares, share: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     for name in ("sub", "out", "none", "circle", "sub/file/x", "sub/sub/sub", "nul\0", "sub/file"):
         try:
-            os.close(shares.open(str(share / name)))
+            content(shares, share / name)
         except OSError:
             continue
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208

@@ -18,9 +18,11 @@ from tests.fakes import upstream as fakes
 from tests.fakes.upstream import Behaviour, Call, FakeUpstream
 from tests.unit.bridge.host import PATIENCE_S, Host, threaded_host
 
+from sam2_mcp_bridge import file_store
 from sam2_mcp_bridge import uploads as module
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
+from sam2_mcp_bridge.shares import CHUNK_BYTES, SharedFile
 from sam2_mcp_bridge.transport import Aborted, Exchange
 from sam2_mcp_bridge.uploads import META_KEY, Uploads
 from sam2_mcp_bridge.upstream import Upstream
@@ -400,7 +402,7 @@ def appended(path: Path) -> None:
 
 @pytest.mark.parametrize("act", [appended, lambda path: os.truncate(path, 5), lambda path: path.write_bytes(b"new")])
 def test_a_file_that_changes_while_it_is_hashed_is_not_sent(worker: Worker, share: Path, act: Any) -> None:
-    (share / "large").write_bytes(bytes(2 * module.CHUNK_BYTES))
+    (share / "large").write_bytes(bytes(2 * CHUNK_BYTES))
     with pytest.raises(Failure) as caught:
         call(uploads(worker, share), share / "large", Meddling(lambda: act(share / "large")))
     assert caught.value.code == "file_changed" and worker.counts() == (0, 0)
@@ -447,7 +449,7 @@ def test_a_file_that_cannot_be_read_on_says_so(worker: Worker, share: Path, monk
     def broken(descriptor: int, count: int) -> bytes:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(module.os, "read", broken)
+    monkeypatch.setattr(os, "read", broken)
     error = failure(uploads(worker, share), share / "a.png")
     monkeypatch.undo()
     assert error.code == "file_refused" and "Input/output error" in str(error)
@@ -456,12 +458,9 @@ def test_a_file_that_cannot_be_read_on_says_so(worker: Worker, share: Path, monk
 # Hashes that are remembered
 
 
-def opened(path: Path) -> module._Opened:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        return module._Opened(str(path), descriptor, module._identity(os.fstat(descriptor)))
-    finally:
-        os.close(descriptor)
+def closed(path: Path) -> SharedFile:
+    """As it is, but whoever reads it fails."""
+    return SharedFile(str(path), -1, path.stat())
 
 
 def settle(path: Path) -> None:
@@ -473,8 +472,7 @@ def test_a_file_that_has_not_changed_for_a_while_is_hashed_once(worker: Worker, 
     settle(share / "a.png")
     these = uploads(worker, share)
     call(these, share / "a.png")
-    # Its descriptor is closed by now: whoever read it would fail.
-    assert these._sha256(lasting(), opened(share / "a.png")) == hashlib.sha256(b"content of a").hexdigest()
+    assert these._sha256(lasting(), closed(share / "a.png")) == hashlib.sha256(b"content of a").hexdigest()
     (share / "a.png").write_bytes(b"content of b")
     settle(share / "a.png")
     assert replaced(call(these, share / "a.png").value)[0]["handle"] == handle(b"content of b")
@@ -493,7 +491,7 @@ def test_the_memory_of_hashes_is_bounded(worker: Worker, share: Path, monkeypatc
         (share / f"{number}").write_bytes(b"%d" % number)
         settle(share / f"{number}")
         call(these, share / f"{number}")
-    assert list(these._hashes) == [opened(share / f"{number}").identity for number in (3, 4)]
+    assert list(these._hashes) == [closed(share / f"{number}").identity for number in (3, 4)]
 
 
 # Calls that end early, and calls side by side
@@ -582,7 +580,7 @@ from sam2_mcp_bridge.app import Bridge
 from sam2_mcp_bridge.config import load
 from sam2_mcp_bridge.stdio import Wire
 Bridge(load(sys.argv[1:]), Wire(*os.pipe()))
-print([name in sys.modules for name in ("sam2_mcp_bridge.uploads", "sam2_mcp_bridge.shares", "_hashlib")])
+print([name in sys.modules for name in ("sam2_mcp_bridge.uploads", "sam2_mcp_bridge.file_store", "_hashlib")])
 """
 
 
@@ -597,5 +595,5 @@ def test_names_shared_with_the_worker_are_the_same() -> None:
     from sam2_mcp_worker.uploads import HANDLE
     from sam2_mcp_worker.web.routes import UPLOAD_LIMIT_HEADER
 
-    assert module.UPLOAD_LIMIT_HEADER == UPLOAD_LIMIT_HEADER
-    assert HANDLE.match(module._handle("0123456789abcdef" * 4))
+    assert file_store.UPLOAD_LIMIT_HEADER == UPLOAD_LIMIT_HEADER
+    assert HANDLE.match(file_store.handle_of("0123456789abcdef" * 4))

@@ -13,10 +13,10 @@ from pathlib import Path
 SCORE = Path("/proc/self/oom_score_adj")
 HIGHEST_SCORE = 1000
 
-# A station grows to about 100 MB while it hands on large answers: a fifth of the 512 MB that the field gives it.
-AT_WORK = 250
+# Half of the limit above the station, which grows to 100 MB and more while it hands on large answers.
+AT_WORK = 500
 # A session that does not fit must not cost an older one its life.
-STARTING = 500
+STARTING = 900
 
 # The limit of the container's own control group, version 2 and 1; "max" and 2**63 - 4096 mean that there is none.
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))

@@ -11,11 +11,11 @@ Profile `station` is a Ledger, `full` a Relay; `auto` is a Relay until the first
 from __future__ import annotations
 
 import math
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from types import FrameType
@@ -52,14 +52,25 @@ if TYPE_CHECKING:
 MAX_STREAMED_AHEAD = 64
 
 
+# A host that closes stdin is gone, or will be; what it has not read by then is lost. With the farewell to the worker
+# the end takes 1 s at most.
+FULL_PIPE_S = 0.3
+
+STOP_SIGNALS = [signal.SIGTERM, signal.SIGINT] + ([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])
+
+
 class _Stopped(BaseException):
-    """SIGTERM or Ctrl-C."""
+    """One of the stop signals."""
 
 
 class Bridge:
-    """One host, one worker."""
+    """One host, one worker.
 
-    def __init__(self, config: Config, wire: Wire) -> None:
+    Args:
+        stuck: called when stdin has ended and stdout is a full pipe that nobody reads.
+    """
+
+    def __init__(self, config: Config, wire: Wire, stuck: Callable[[], None] = lambda: None) -> None:
         self._wire = wire
         self._config = config
         self._upstream = Upstream(config)
@@ -70,13 +81,19 @@ class Bridge:
         self._exchanges: dict[int, Exchange] = {}
         self._streamed_ahead = threading.BoundedSemaphore(MAX_STREAMED_AHEAD)
         self._reported: set[str] = set()
+        self._served = threading.Event()
+        self._stuck = stuck
 
     def serve(self) -> None:
         """Run until stdin ends or stdout breaks."""
         _start(self._read)
-        with suppress(OSError):  # the host no longer reads: nothing is left to do
+        try:
             while self._carry_out(self._next_actions()):
                 pass
+        except OSError:
+            pass  # the host no longer reads: nothing is left to do
+        finally:
+            self._served.set()
 
     def close(self) -> None:
         """Give up what is under way and end the session upstream, within 1 s."""
@@ -92,6 +109,8 @@ class Bridge:
                 for message in framing.parse(line):
                     self._events.put(partial(self._received, message, at_s))
         self._events.put(lambda: self._ledger.closed())
+        if not self._served.wait(FULL_PIPE_S):
+            self._stuck()
 
     def _received(self, message: framing.Message, at_s: float) -> list[Action]:
         if self._undecided and isinstance(message, framing.Request):
@@ -141,7 +160,10 @@ class Bridge:
 
     def _open(self, call: int, deadline_s: float, ask: Callable[..., Answer], *what: Any) -> None:
         exchange = self._exchanges[call] = Exchange(deadline_s)
-        _start(self._call, call, partial(ask, exchange, *what))
+        try:
+            _start(self._call, call, partial(ask, exchange, *what))
+        except RuntimeError:  # the limit of threads or of memory
+            self._events.put(lambda: self._answered(call, Failure("internal", detail="no thread")))
 
     def _call(self, call: int, ask: Callable[..., Answer]) -> None:
         answer: Answer
@@ -239,9 +261,18 @@ def _stop(signal_number: int, frame: FrameType | None) -> None:
     raise _Stopped
 
 
+def _interrupt() -> None:
+    """Wake the main thread out of a write that nobody takes."""
+    if hasattr(signal, "pthread_kill") and (main := threading.main_thread().ident) is not None:
+        signal.pthread_kill(main, signal.SIGTERM)
+    else:  # Windows knows no such thing
+        os._exit(0)
+
+
 def _on_stop_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, handler)
+    for name in STOP_SIGNALS:
+        if name != getattr(signal, "SIGHUP", None) or signal.getsignal(name) != signal.SIG_IGN:  # nohup
+            signal.signal(name, handler)
 
 
 def run(config: Config, wire: Wire) -> int:
@@ -250,7 +281,7 @@ def run(config: Config, wire: Wire) -> int:
     Raises:
         SetupError: the settings cannot be used.
     """
-    bridge = Bridge(config, wire)
+    bridge = Bridge(config, wire, _interrupt)
     try:
         _on_stop_signals(_stop)
         bridge.serve()

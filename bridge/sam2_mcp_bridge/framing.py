@@ -86,7 +86,8 @@ def encode(message: Any) -> str:
 
 
 class LineSplitter:
-    """Cuts a byte stream at LF, whatever the chunks. `None` stands for a line above the limit, which is skipped."""
+    """Cuts a byte stream at LF, whatever the chunks. `None` stands for a line that is skipped: above the limit, or
+    larger than the memory that is left."""
 
     def __init__(self, limit_bytes: int = MAX_LINE_BYTES) -> None:
         self._limit_bytes = limit_bytes
@@ -98,26 +99,37 @@ class LineSplitter:
         lines: list[bytes | None] = []
         for piece in complete:
             self._append(piece)
-            lines.append(None if self._line is None else bytes(self._line))
-            self._line = bytearray()
+            lines.append(self._take())
         self._append(rest)
         return lines
 
     def _append(self, piece: bytes) -> None:
-        if self._line is not None and len(self._line) + len(piece) <= self._limit_bytes:
-            self._line += piece
-        elif piece:
+        try:
+            if self._line is not None and len(self._line) + len(piece) <= self._limit_bytes:
+                self._line += piece
+            elif piece:
+                self._line = None
+        except MemoryError:
             self._line = None
+
+    def _take(self) -> bytes | None:
+        line, self._line = self._line, bytearray()
+        try:
+            return None if line is None else bytes(line)
+        except MemoryError:
+            return None
 
 
 def parse(line: bytes | None) -> list[Message]:
     """The messages in one line of the host; a batch is taken apart, blank lines vanish."""
     if line is None:
-        return [Malformed(None, PARSE_ERROR, f"the line is longer than {MAX_LINE_BYTES} bytes")]
-    if not line.strip():
+        return [Malformed(None, PARSE_ERROR, f"the line is longer than {MAX_LINE_BYTES} bytes or the memory left")]
+    if line.isspace() or not line:
         return []
     try:
         value = decode(line)
+    except MemoryError:
+        return parse(None)
     except ValueError as error:
         return [Malformed(None, PARSE_ERROR, f"not a line of JSON in UTF-8: {error}")]
     elements = value if isinstance(value, list) and value else [value]

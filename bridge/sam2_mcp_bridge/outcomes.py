@@ -41,6 +41,8 @@ def line(message: dict[str, Any], max_line_bytes: int) -> str:
         text = encode(message)
     except RecursionError as error:
         raise Failure("internal", detail="the answer is nested too deeply") from error
+    except MemoryError as error:
+        raise Failure("internal", detail="no memory for the answer") from error
     if len(text) > max_line_bytes:
         raise Failure("answer_too_large", limit=max_line_bytes)
     return text

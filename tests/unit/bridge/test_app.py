@@ -38,7 +38,7 @@ def piped_wire() -> Iterator[tuple[Wire, int, int]]:
 @pytest.fixture
 def signals() -> Iterator[None]:
     """Puts back what `run` changes."""
-    kept = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
+    kept = {name: signal.getsignal(name) for name in app.STOP_SIGNALS}
     yield
     for name, handler in kept.items():
         signal.signal(name, handler)

@@ -59,7 +59,7 @@ def run(flags: Sequence[str]) -> list[Finding]:
         if any(finding.state == "failed" for finding in findings):
             findings.append(Finding(name, "not_reached"))
         else:
-            stages.deadline_s = min(end_s, time.monotonic() + limit_s)
+            stages.probe.deadline_s = min(end_s, time.monotonic() + limit_s)
             findings.append(_tried(stages, name))
     stages.close()
     return findings

@@ -1,14 +1,12 @@
 """The stages of `sam2-mcp --check`, from the name of the host to a picture that was read.
 
 Each is a method that returns what it found, or raises. They run in the order of `STAGES` and leave what they learned
-to those after them. What is sent goes through transport.py and in the words of session.py and modern.py, as the
-bridge's own calls do.
+to those after them. Requests are probe.py's business.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import socket
@@ -23,13 +21,14 @@ from typing import Any
 from sam2_mcp_bridge.actions import Refusal, Result
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.framing import decode, encode
+from sam2_mcp_bridge.framing import encode
 from sam2_mcp_bridge.lean_httpx import httpx
 from sam2_mcp_bridge.modern import ModernSession, discovered
-from sam2_mcp_bridge.responses import MAX_BODY_BYTES, SessionLost, messages, outcome, refusal
+from sam2_mcp_bridge.probe import Probe
+from sam2_mcp_bridge.responses import MAX_BODY_BYTES, SessionLost, messages, refusal
 from sam2_mcp_bridge.session import OWN_HOST, Session, as_object, initialize_params, initialized
 from sam2_mcp_bridge.sse import EventParser
-from sam2_mcp_bridge.transport import Aborted, Exchange, Transport
+from sam2_mcp_bridge.transport import Transport
 
 # Name and longest time in seconds. All together are bounded as well: who asks for a diagnosis waits for half a minute.
 STAGES = {
@@ -41,12 +40,14 @@ STAGES = {
     "eras": 6.0,
     "initialize": 5.0,
     "tools": 8.0,
-    "status": 6.0,
+    "status": 10.0,
     "image": 15.0,
 }
 
 # A server on TLS 1.3 that misses our certificate says so, or just closes, in the first moments after the handshake.
 CLIENT_CERTIFICATE_PATIENCE_S = 0.3
+# A worker that has just been started loads its engines for some seconds.
+READY_PAUSE_S = 0.5
 EXPIRES_SOON_DAYS = 14
 MAX_PAGES = 50
 WIDTH_PX, HEIGHT_PX = 160, 48
@@ -72,26 +73,26 @@ class Trouble(Exception):
 
 
 class Stages:
-    """One check. Every stage may raise Trouble, Failure or Skipped, and ends by `deadline_s`, which its caller sets."""
+    """One check. Every stage may raise Trouble, Failure or Skipped, and ends by the deadline that the probe has."""
 
     def __init__(self, load: Callable[[], Config]) -> None:
-        self.deadline_s = 0.0
+        self.probe = Probe()
         self._load = load
-        self._transport: Transport
         self._addresses: list[Any]
         self._session: Session
         self._tools: dict[str, dict[str, Any]] = {}
-        self._ids = itertools.count(1)
 
     def settings(self) -> str:
         """Settings and the files that they name."""
         config = self._load()
-        self._transport = Transport(config)
+        self.probe.transport = Transport(config)
         facts = [config.url, f"profile {config.profile}", f"deadline {config.deadline_s:g} s"]
         facts.append("with a token" if config.token else "without a token")
         facts += [f"{len(config.headers)} further headers"] if config.headers else []
-        facts += [f"through the proxy {self._transport.proxy}"] if self._transport.proxy else []
-        facts += ["SAM2_MCP_CA_FILE is not used for http"] if config.ca_file and self._transport.tls is None else []
+        facts += [f"through the proxy {self.probe.transport.proxy}"] if self.probe.transport.proxy else []
+        facts += (
+            ["SAM2_MCP_CA_FILE is not used for http"] if config.ca_file and self.probe.transport.tls is None else []
+        )
         return ", ".join(facts)
 
     def name(self) -> str:
@@ -108,7 +109,7 @@ class Stages:
         # It cannot be told to stop, so it is left alone after its time.
         thread = threading.Thread(target=resolve, daemon=True)
         thread.start()
-        thread.join(self._remaining_s)
+        thread.join(self.probe.remaining_s)
         if not found or isinstance(found[0], Exception):
             reason = found[0] if found else "no answer of the name service in time"
             mend = "correct the host in SAM2_MCP_URL; from inside a container the machine around it is "
@@ -124,51 +125,59 @@ class Stages:
 
     def tls(self) -> str:
         """A handshake, what the server showed, and whether it is content with what we showed."""
-        if self._transport.url.scheme != "https":
+        if self.probe.transport.url.scheme != "https":
             raise Skipped("the address is http")
-        if self._transport.proxy:
+        if self.probe.transport.proxy:
             raise Skipped("made behind the proxy, in the next stage")
         import ssl
 
         from sam2_mcp_bridge.tls import trouble
 
         with self._connected() as connection:
-            connection.settimeout(max(0.1, self._remaining_s - CLIENT_CERTIFICATE_PATIENCE_S))
+            connection.settimeout(max(0.1, self.probe.remaining_s - CLIENT_CERTIFICATE_PATIENCE_S))
             try:
-                with self._transport.tls.wrap_socket(connection, server_hostname=self._transport.url.host) as secure:
+                with self.probe.transport.tls.wrap_socket(
+                    connection, server_hostname=self.probe.transport.url.host
+                ) as secure:
                     days = (ssl.cert_time_to_seconds(secure.getpeercert()["notAfter"]) - time.time()) / 86400
                     self._await_client_verdict(secure)
                     soon = ": renew the server's certificate soon" if days < EXPIRES_SOON_DAYS else ""
                     return f"{secure.version()}, the certificate holds for {days:.0f} more days{soon}"
             except OSError as error:
                 found = trouble(error) or ("tls", str(error), "")
-                raise self._transport.failure(found[0], detail=found[1], mend=found[2]) from error
+                raise self.probe.transport.failure(found[0], detail=found[1], mend=found[2]) from error
 
     def http(self) -> str:
         """That the endpoint answers `initialize` in JSON-RPC, whatever it says."""
-        self._greeting, headers, status = self._ask(None, "initialize", initialize_params(OWN_HOST))
+        try:
+            self._greeting, headers, status = self.probe.ask(None, "initialize", initialize_params(OWN_HOST))
+        except Failure as failure:
+            if failure.code != "no_answer":
+                raise
+            raise Trouble("the answer holds no JSON-RPC response", _WRONG_SERVER) from failure
         self._session_id = headers.get("mcp-session-id")
         return f"HTTP {status}, {headers.get('content-type', 'no content type')}"
 
     def eras(self) -> str:
         """Which revisions of MCP the server has: by handshake, and 2026-07-28 without."""
-        refused: list[str] = []
-        legacy = initialized(self._greeting.value) if isinstance(self._greeting, Result) else None
-        if isinstance(self._greeting, Refusal):
-            refused.append(f"initialize: {self._greeting.error['message']}")
-        modern = None
+        outcomes: dict[str, Result | Refusal | Failure] = {"initialize": self._greeting}
         try:
-            answer, _, _ = self._ask(ModernSession(OWN_HOST), "server/discover", None)
-            modern = discovered(answer.value) if isinstance(answer, Result) else None
-            refused += [f"server/discover: {answer.error['message']}"] if isinstance(answer, Refusal) else []
-        except (SessionLost, Failure) as error:
-            refused.append(f"server/discover: {error}")
+            outcomes["server/discover"] = self.probe.ask(ModernSession(OWN_HOST), "server/discover", None).answer
+        except SessionLost as lost:
+            outcomes["server/discover"] = lost.outcome
+        except Failure as failure:
+            outcomes["server/discover"] = failure
+        legacy, modern = (
+            parse(answer.value) if isinstance(answer, Result) else None
+            for parse, answer in zip((initialized, discovered), outcomes.values(), strict=True)
+        )
         if legacy is not None:
             self._session = Session(legacy, self._session_id)
         elif modern is not None:
             self._session = ModernSession(OWN_HOST, modern)
         else:
-            raise Trouble(f"no revision of MCP in common ({'; '.join(refused)})", _WRONG_SERVER)
+            said = "; ".join(f"{method}: {_words(answer)}" for method, answer in outcomes.items())
+            raise Trouble(f"no revision of MCP in common ({said})", _WRONG_SERVER)
         offers = [f"{legacy.version} by initialize"] if legacy else []
         return ", ".join(offers + ([f"{modern.version} by server/discover"] if modern else []))
 
@@ -177,7 +186,7 @@ class Stages:
         server = self._session.server
         if not server.modern:
             notification = encode({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
-            with self._sent("POST", self._headers(self._session), notification) as response:
+            with self.probe.sent("POST", self.probe.headers(self._session), notification) as response:
                 if not response.is_success:
                     detail = f"HTTP {response.status_code} to notifications/initialized"
                     raise Trouble(f"the server refused the end of the handshake ({detail})", _ASK_AUTHOR)
@@ -204,6 +213,9 @@ class Stages:
         if "get_status" not in self._tools:
             raise Skipped("the server has no tool get_status")
         facts = self._call("get_status", {})
+        while facts.get("ready") is False and self.probe.remaining_s > 2 * READY_PAUSE_S:
+            time.sleep(READY_PAUSE_S)
+            facts = self._call("get_status", {})
         if facts.get("ready") is False:
             reasons = ", ".join(map(str, facts.get("not_ready_because") or ["it does not say why"]))
             raise Trouble(f"the worker is not ready: {reasons}", "run sam2-mcp-worker doctor where the worker runs")
@@ -227,18 +239,14 @@ class Stages:
         """End the session at the server, if it keeps one."""
         session = getattr(self, "_session", None)
         if session is not None and session.id is not None:
-            self.deadline_s = time.monotonic() + 1.0
-            with suppress(Failure, Trouble), self._sent("DELETE", session.headers()):
+            self.probe.deadline_s = time.monotonic() + 1.0
+            with suppress(Failure), self.probe.sent("DELETE", session.headers()):
                 pass
 
     # What the stages share
 
-    @property
-    def _remaining_s(self) -> float:
-        return max(0.1, self.deadline_s - time.monotonic())
-
     def _first_hop(self) -> tuple[str, int]:
-        url = httpx.URL(self._transport.proxy) if self._transport.proxy else self._transport.url
+        url = httpx.URL(self.probe.transport.proxy) if self.probe.transport.proxy else self.probe.transport.url
         return url.host, url.port or (443 if url.scheme == "https" else 80)
 
     @contextmanager
@@ -247,7 +255,7 @@ class Stages:
         for family, kind, protocol, _, address in self._addresses:
             connection = socket.socket(family, kind, protocol)
             try:
-                connection.settimeout(self._remaining_s / len(self._addresses))
+                connection.settimeout(self.probe.remaining_s / len(self._addresses))
                 connection.connect(address)
             except OSError as error:
                 connection.close()
@@ -258,63 +266,27 @@ class Stages:
             return
         host, port = self._first_hop()
         mend = "start the worker (sam2-mcp-worker serve) or correct the port in SAM2_MCP_URL"
-        mend += "; inside a container 127.0.0.1 is the container itself" if host in ("127.0.0.1", "localhost") else ""
-        mend = f"start the proxy or correct SAM2_MCP_PROXY: {self._transport.proxy}" if self._transport.proxy else mend
+        if self.probe.transport.proxy:
+            mend = f"start the proxy or correct its address: {self.probe.transport.proxy}"
+        elif host in ("127.0.0.1", "localhost", "::1"):
+            mend += "; inside a container that address is the container itself"
         raise Trouble(f"port {port} of {host} takes no connection ({failed})", mend)
 
     def _await_client_verdict(self, secure: Any) -> None:
         secure.settimeout(CLIENT_CERTIFICATE_PATIENCE_S)
-        with suppress(TimeoutError):
+        with suppress(TimeoutError):  # it waits for our request, as it should
             if secure.recv(1) == b"":
                 detail = "it closed the connection right after the handshake"
-                raise self._transport.failure("client_certificate", detail=detail)
-
-    @contextmanager
-    def _sent(
-        self, http_method: str, headers: dict[str, str], content: bytes = b"", path: str | None = None
-    ) -> Iterator[httpx.Response]:
-        exchange = Exchange(self.deadline_s)
-        exchange.watched = True
-        timer = threading.Timer(self._remaining_s, exchange.abort)
-        timer.daemon = True
-        timer.start()
-        try:
-            with self._transport.send(exchange, http_method, headers, content, path) as response:
-                yield response
-        except Aborted as error:
-            raise self._transport.failure("timeout") from error
-        except Failure as failure:
-            raise (self._transport.failure("timeout") if exchange.remaining_s == 0 else failure) from failure
-        finally:
-            timer.cancel()
-
-    def _headers(self, session: Session | None, method: str = "", params: Any = None) -> dict[str, str]:
-        own = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-        own["Sam2-Mcp-Budget-Ms"] = str(int(self._remaining_s * 1000))
-        return own | ({} if session is None else session.headers(method, params))
-
-    def _ask(self, session: Session | None, method: str, params: Any) -> tuple[Result | Refusal, httpx.Headers, int]:
-        request_id = next(self._ids)
-        params = params if session is None else session.dressed(params)
-        request = {"jsonrpc": "2.0", "id": request_id, "method": method} | (
-            {} if params is None else {"params": params}
-        )
-        failure = self._transport.failure
-        with self._sent("POST", self._headers(session, method, params), encode(request).encode()) as response:
-            if not response.is_success:
-                return refusal(response, session, failure), response.headers, response.status_code
-            for message in messages(response, EventParser(MAX_BODY_BYTES), failure):
-                if (answer := outcome(message, request_id)) is not None:
-                    return answer, response.headers, response.status_code
-            raise failure("no_answer", detail=f"HTTP {response.status_code}")
+                raise self.probe.transport.failure("client_certificate", detail=detail)
 
     def _result(self, method: str, params: Any) -> dict[str, Any]:
         try:
-            answer, _, _ = self._ask(self._session, method, params)
+            answer = self.probe.ask(self._session, method, params).answer
         except SessionLost as lost:
-            raise Trouble(f"the server lost the session ({lost})", "see its log: it must keep a session") from lost
+            what = f"the server lost the session ({_words(lost.outcome)})"
+            raise Trouble(what, "see its log: it must keep a session") from lost
         if isinstance(answer, Refusal):
-            raise Trouble(f"{method} was refused: {answer.error['message']}", _ASK_AUTHOR)
+            raise Trouble(f"{method} was refused: {_words(answer)}", _ASK_AUTHOR)
         return self._session.seen(method, answer.value)
 
     def _listed(self, page: dict[str, Any]) -> list[dict[str, Any]]:
@@ -347,14 +319,14 @@ class Stages:
 
     def _upload(self, picture: bytes) -> str:
         headers = {"Content-Type": "application/octet-stream"}
-        with self._sent("POST", headers, picture, "files?name=sam2-mcp-check.png") as response:
+        with self.probe.sent("POST", headers, picture, "files?name=sam2-mcp-check.png") as response:
             if response.status_code in (404, 405):
                 raise Skipped(f"the server takes no files (HTTP {response.status_code})")
-            refused = None if response.is_success else refusal(response, None, self._transport.failure)
-            body = response.read()[:MAX_BODY_BYTES] if refused is None else b""
-        about: dict[str, Any] = {}
-        with suppress(ValueError):
-            about = as_object(decode(body, "replace"))
+            failure = self.probe.transport.failure
+            if not response.is_success:
+                said = _words(refusal(response, None, failure))
+                raise Trouble(f"POST /files was refused: {said}", "see the worker's log")
+            about = next(messages(response, EventParser(MAX_BODY_BYTES), failure), {})
         handle, sha256 = about.get("handle"), about.get("sha256")
         if not isinstance(handle, str):
             raise Trouble("POST /files gave no handle for the picture", "see the worker's log")
@@ -362,6 +334,13 @@ class Stages:
             what = f"{len(picture)} bytes were sent and {about.get('size_bytes')} other bytes arrived"
             raise Trouble(what, "look for what changes bodies on the way: a proxy, a gateway")
         return handle
+
+
+def _words(answer: Result | Refusal | Failure) -> str:
+    """What an answer that did not help says."""
+    if isinstance(answer, Refusal):
+        return str(answer.error["message"])
+    return str(answer) if isinstance(answer, Failure) else "an answer without a revision that the bridge has"
 
 
 def _new_picture() -> bytes:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import socket
 import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,3 +46,24 @@ class Authority:
         issued.cert_chain_pems[0].write_to_path(str(cert))
         issued.private_key_pem.write_to_path(str(key))
         return cert, key
+
+
+@contextmanager
+def refusing_client_certificates(server: ssl.SSLContext) -> Iterator[str]:
+    """A server that ends each handshake with an alert, as all do but those on asyncio, which only close."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, suppress(ssl.SSLError):
+                        server.wrap_socket(connection, server_side=True).close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"https://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(10)

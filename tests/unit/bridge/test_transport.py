@@ -7,8 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from tests.fakes import upstream as fakes
-from tests.fakes.certificates import LONG_AGO, NOT_SO_LONG_AGO, Authority
+from tests.fakes.certificates import LONG_AGO, NOT_SO_LONG_AGO, Authority, refusing_client_certificates
 from tests.fakes.proxy import FakeProxy
 from tests.fakes.upstream import FakeUpstream
 
@@ -142,27 +141,6 @@ def test_a_client_certificate_is_shown_where_it_is_wanted(authority: Authority, 
         trusting = {"url": fake.url, "ca_file": str(authority.file)}
         assert status(Config(**trusting, client_cert=str(cert), client_key=str(key))) == 200
         assert status(Config(**trusting, client_cert=str(together))) == 200
-
-
-@contextmanager
-def refusing_client_certificates(server: ssl.SSLContext) -> Iterator[str]:
-    """A server that ends each handshake with an alert, as all do but those on asyncio, which only close."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    with connection, suppress(ssl.SSLError):
-                        server.wrap_socket(connection, server_side=True).close()
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"https://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join(10)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

@@ -10,6 +10,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from tests.fakes.upstream import JSON, SSE, Behaviour, Call, event, head, response, tool_text
@@ -44,8 +45,9 @@ async def reset(call: Call) -> None:
 
 async def stall(call: Call) -> None:
     """Say nothing more; `call.cut` is set when the client gives up."""
-    while await call.reader.read(65536):
-        pass
+    with suppress(ConnectionError):
+        while await call.reader.read(65536):
+            pass
     call.cut.set()
 
 
@@ -166,6 +168,10 @@ def answering(change: Callable[[dict[str, Any]], Any], **dumps: Any) -> Behaviou
 def texts(make: Callable[[Call], str]) -> Behaviour:
     """An event that holds exactly this text, JSON or not."""
     return sse(lambda call: event(make(call)))
+
+
+# A stateless server that begins to want a session makes the bridge shake hands again, within the case.
+WANTS_SESSION = whole(400, "text/plain", b"Bad Request: Missing session ID")
 
 
 def chunked(*chunks: bytes) -> bytes:

@@ -6,15 +6,30 @@ notifications and requests only as MCP allows, which for this host, that opts in
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
+import os
+import queue
+import select
+import termios
+import threading
+import time
+from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from tests.e2e.faults.case import PATIENT_S
 from tests.unit.bridge.host import PATIENCE_S, STATION_INITIALIZE, Program
 
 from sam2_mcp_bridge import config
+from sam2_mcp_bridge.framing import LineSplitter
+
+# How soon a reader sees that it shall stop.
+POLL_S = 0.05
+CHUNK_BYTES = 2**20
+PAGE_BYTES = 4096
 
 # `full` joins as soon as the bridge offers it.
 PROFILES = [profile for profile in ("station", "full") if profile in config.PROFILES]
@@ -36,9 +51,22 @@ class Session(Program):
     """The real bridge, spoken to by a careful host."""
 
     def __init__(self, url: str, profile: str, deadline_s: float, **environment: str) -> None:
-        super().__init__(url, "--profile", profile, "--deadline", str(deadline_s), **environment)
         self.profile = profile
         self._early: dict[Any, dict[str, Any]] = {}
+        self._reading, self._gone = threading.Event(), threading.Event()
+        self._reading.set()
+        super().__init__(url, "--profile", profile, "--deadline", str(deadline_s), **environment)
+
+    def _read(self) -> None:
+        """As a host reads that can stop reading and can go away."""
+        splitter, chunk = LineSplitter(), b"."
+        while chunk and not self._gone.is_set():
+            readable = self._reading.wait(POLL_S) and select.select([self._from_bridge], [], [], POLL_S)[0]
+            if readable and self._reading.is_set():
+                chunk = os.read(self._from_bridge.fileno(), CHUNK_BYTES)
+                for line in splitter.feed(chunk):
+                    self._lines.put((line or b"") + b"\n")
+        self._from_bridge.close()
 
     def begin(self) -> dict[str, Any]:
         """Shake hands; what the bridge offers."""
@@ -48,6 +76,15 @@ class Session(Program):
         self.send("notifications/initialized")
         result: dict[str, Any] = answer["result"]
         return result
+
+    def line(self) -> bytes:
+        until_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until_s:
+            with suppress(queue.Empty):
+                alive = self._reader.is_alive()
+                return self._lines.get(timeout=POLL_S if alive else 0)
+            assert alive, f"the bridge has ended with {self.exit_code()}: {self.stderr!r}"
+        raise AssertionError("no line came")
 
     def take(self, id_value: Any) -> dict[str, Any]:
         """The answer to the oldest request with this id; whatever else is written must be another answer."""
@@ -72,6 +109,30 @@ class Session(Program):
         answer = self.ask("tools/call", {"name": name, "arguments": {"tag": tag, **arguments}})
         return tag, result_of(answer, name)
 
+    @contextmanager
+    def deaf(self) -> Iterator[None]:
+        """Stop reading; what was read before stays."""
+        self._reading.clear()
+        try:
+            yield
+        finally:
+            self._reading.set()
+
+    def full_pipe(self) -> None:
+        """Wait until the bridge has filled the pipe that nobody reads."""
+        pipe = self.process.stdout
+        assert pipe is not None
+        room = fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+        until_s = time.monotonic() + PATIENCE_S
+        while array("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0] < room - PAGE_BYTES:
+            assert time.monotonic() < until_s
+            time.sleep(0.01)
+
+    def close_stdout(self) -> None:
+        """Go away as a reader."""
+        self._gone.set()
+        self._reader.join(PATIENCE_S)
+
     def quiet(self) -> bool:
         """Nothing was written that no request waits for: the answer to a ping is the next line."""
         return self.ask("ping")["result"] == {} and self._lines.empty() and not self._early
@@ -87,9 +148,9 @@ def result_of(answer: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 @contextmanager
-def session(url: str, profile: str, deadline_s: float = PATIENCE_S - 1, **environment: str) -> Iterator[Session]:
+def session(url: str, profile: str, deadline_s: float = PATIENT_S, **environment: str) -> Iterator[Session]:
     """A bridge that is killed at the end if it did not end by itself."""
-    host = Session(url, profile, min(deadline_s, config.MAX_DEADLINE_S), **environment)
+    host = Session(url, profile, deadline_s, **environment)
     try:
         yield host
     finally:

@@ -10,6 +10,7 @@ from typing import Any
 from tests.e2e.faults.case import IMPATIENT_S, Case, answered, either, failed, stalled
 from tests.e2e.faults.script import (
     JSON_HEAD,
+    WANTS_SESSION,
     MIB,
     SSE_HEAD,
     answering,
@@ -309,9 +310,6 @@ TALK = [
         lambda call: event([{"jsonrpc": "2.0", "method": "notifications/message"}, own_answer(call)])),
         either("no_answer")),
 ]  # fmt: skip
-
-# A stateless server that begins to want a session makes the bridge shake hands again, within the case.
-WANTS_SESSION = raw(400, "text/plain", b"Bad Request: Missing session ID")
 
 
 def handshake(name: str, behave: Behaviour, *codes: str, **options: Any) -> Case:

@@ -9,12 +9,42 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from sam2_mcp_bridge import config as bridge
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.tools.server import build_tool_server
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- written by docs/generate.py: change the code, then run `make docs` -->\n\n"
+
+WORKER_INTRO = "## Worker\n\nEnvironment variables.\n\n"
+BRIDGE_INTRO = """
+## Bridge
+
+A flag beats its variable; a variable that is set to nothing is not set. A file may be named with `~`. A setting
+that cannot be used ends the bridge before it serves anyone, with the reason on stderr: exit code 2 for a wrong
+value, 3 for a file that cannot be used.
+
+"""
+BRIDGE_NOTES = """
+`sam2-mcp --check [URL] [--json]` tries the connection with these settings, stage by stage: settings, name, tcp,
+tls, http, eras, initialize, tools, status, image. It stops at the first stage that fails and says what to do; exit
+code 0 when none failed, 1 when one did, 2 for wrong usage. With `--json` it prints one object, `{"ok",
+"failed_stage", "stages": [{"stage", "state", "detail", "mend", "ms"}]}`, where `state` is `ok`, `failed`, `skipped`
+or `not_reached`. It uploads one picture of 160 x 48 px, which the worker forgets after its retention time.
+
+- **Token.** When the server answers 401, the token's file is read again, and the call is repeated once if another
+  token is in it.
+- **CA file.** Replaces the public CAs of certifi. May hold several certificates, or the server's own; in a folder
+  every file with a certificate in PEM format counts.
+- **Header file.** UTF-8, a line for each header; lines that begin with `#` and blank ones are left out. Headers
+  that HTTP or the bridge itself sets cannot be in it, an `Authorization` header only without a token. Nothing of it
+  is ever logged.
+- **Proxy.** `http://user:password@proxy:3128`. Over https it sees the host's name only; over plain http it sees the
+  whole call and the token. On Windows and macOS `SAM2_MCP_PROXY_FROM_ENV` also means the system's settings.
+- **Redirects** are followed once and only within the same origin, so that neither token nor headers go anywhere
+  else.
+"""
 
 
 def tools_page() -> str:
@@ -45,18 +75,18 @@ def _parameters(schema: dict[str, Any]) -> str:
 
 
 def configuration_page() -> str:
-    """Every setting of the worker."""
-    parts = [
-        NOTE,
-        "# Configuration of the worker\n\n",
-        "Environment variables. The bridge's are in `sam2-mcp --help` and in the README.\n\n",
-        "| variable | default | meaning |\n|---|---|---|\n",
-    ]
+    """Every setting of the worker and of the bridge."""
+    parts = [NOTE, "# Configuration\n\n", WORKER_INTRO, "| variable | default | meaning |\n|---|---|---|\n"]
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=False)
         shown = "~/.cache/sam2-mcp" if name == "data_dir" else "" if default in (None, ()) else default
         shown = ",".join(shown) if isinstance(shown, tuple) else shown
         parts.append(f"| `SAM2_MCP_{name.upper()}` | {shown} | {field.description} |\n")
+    parts += [BRIDGE_INTRO, "| variable | flag | default | meaning |\n|---|---|---|---|\n"]
+    for name, setting in bridge.SETTINGS.items():
+        meaning = setting.help[0].upper() + setting.help[1:]
+        parts.append(f"| `{setting.variable}` | `{setting.flag}` | {bridge.default_text(name)} | {meaning}. |\n")
+    parts.append(BRIDGE_NOTES)
     return "".join(parts)
 
 

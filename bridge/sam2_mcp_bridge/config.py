@@ -131,7 +131,9 @@ _parallel_calls = _between(1, HIGHEST_MAX_PARALLEL_CALLS, int, "each holds a thr
 _answer_bytes = _between(LOWEST_MAX_ANSWER_BYTES, HIGHEST_MAX_ANSWER_BYTES, int, "the station reads up to 16 MiB")
 
 
-class _Setting(NamedTuple):
+class Setting(NamedTuple):
+    """A field of Config as flag and as variable; `check` makes its value of the text."""
+
     flag: str
     variable: str
     check: Callable[[Any], Any]
@@ -139,46 +141,51 @@ class _Setting(NamedTuple):
     parser_options: Mapping[str, Any] = MappingProxyType({"metavar": "VALUE"})
 
 
-_SETTINGS = {
-    "url": _Setting("--url", "SAM2_MCP_URL", _url, f"the worker's MCP endpoint ({DEFAULT_URL})"),
-    "token": _Setting(
+SETTINGS = {
+    "url": Setting("--url", "SAM2_MCP_URL", _url, "the worker's MCP endpoint"),
+    "token": Setting(
         "--token", "SAM2_MCP_TOKEN", credentials.token, "bearer token; the process list shows it, a file does not"
     ),
-    "token_file": _Setting(
+    "token_file": Setting(
         "--token-file", "SAM2_MCP_TOKEN_FILE", _path, "file with the bearer token; read again when the server says 401"
     ),
-    "headers": _Setting(
+    "headers": Setting(
         "--header-file",
         "SAM2_MCP_HEADER_FILE",
         credentials.header_file,
         "file with lines `Name: value` to send as well",
     ),
-    "ca_file": _Setting(
+    "ca_file": Setting(
         "--ca-file", "SAM2_MCP_CA_FILE", _path, "PEM file, or folder of them, with the only CAs to trust over https"
     ),
-    "client_cert": _Setting(
+    "client_cert": Setting(
         "--client-cert", "SAM2_MCP_CLIENT_CERT", _path, "PEM file with the certificate to show to the server"
     ),
-    "client_key": _Setting(
+    "client_key": Setting(
         "--client-key", "SAM2_MCP_CLIENT_KEY", _path, "PEM file with its key, if that is not in the same file"
     ),
-    "proxy": _Setting("--proxy", "SAM2_MCP_PROXY", check_proxy, "HTTP proxy to go through; none by default"),
-    "proxy_from_env": _Setting(
+    "proxy": Setting("--proxy", "SAM2_MCP_PROXY", check_proxy, "HTTP proxy to go through; none by default"),
+    "proxy_from_env": Setting(
         "--proxy-from-env",
         "SAM2_MCP_PROXY_FROM_ENV",
         _switch,
         "take the proxy from HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY (1); they are not looked at otherwise",
         MappingProxyType({"action": "store_const", "const": "1"}),
     ),
-    "profile": _Setting("--profile", "SAM2_MCP_PROFILE", _profile, f"how to treat the host: {', '.join(PROFILES)}"),
-    "deadline_s": _Setting(
-        "--deadline", "SAM2_MCP_DEADLINE_S", _deadline_s, "seconds from a request to its answer (27)"
+    "profile": Setting("--profile", "SAM2_MCP_PROFILE", _profile, f"how to treat the host: {', '.join(PROFILES)}"),
+    "deadline_s": Setting(
+        "--deadline",
+        "SAM2_MCP_DEADLINE_S",
+        _deadline_s,
+        "seconds from a request to its answer; up to 29, in profile full up to 3600",
     ),
-    "max_answer_bytes": _Setting("--max-answer-bytes", "SAM2_MCP_MAX_ANSWER_BYTES", _answer_bytes, "longest answer"),
-    "max_parallel_calls": _Setting(
-        "--max-parallel-calls", "SAM2_MCP_MAX_PARALLEL_CALLS", _parallel_calls, "calls at once in profile full (16)"
+    "max_answer_bytes": Setting(
+        "--max-answer-bytes", "SAM2_MCP_MAX_ANSWER_BYTES", _answer_bytes, "longest answer, in bytes"
     ),
-    "share": _Setting(
+    "max_parallel_calls": Setting(
+        "--max-parallel-calls", "SAM2_MCP_MAX_PARALLEL_CALLS", _parallel_calls, "calls at once in profile full"
+    ),
+    "share": Setting(
         "--share",
         "SAM2_MCP_SHARE",
         _folders,
@@ -197,7 +204,7 @@ def load(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Config
     """
     flags = _flags(argv) if argv else {}
     sources: dict[str, tuple[str, Any]] = {}
-    for name, setting in _SETTINGS.items():
+    for name, setting in SETTINGS.items():
         if (text := flags.get(name)) is not None:
             sources[name] = setting.flag, text
         elif text := environ.get(setting.variable):  # set to nothing is not set
@@ -205,13 +212,25 @@ def load(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Config
     if "token" in sources and "token_file" in sources:
         file_is_stronger = flags.get("token") is None and flags.get("token_file") is not None
         del sources["token" if file_is_stronger else "token_file"]
-    values = {name: _checked(source, _SETTINGS[name], text) for name, (source, text) in sources.items()}
+    values = {name: _checked(source, SETTINGS[name], text) for name, (source, text) in sources.items()}
     if "token_file" in values:
-        read = _SETTINGS["token_file"]._replace(check=credentials.token_file)
+        read = SETTINGS["token_file"]._replace(check=credentials.token_file)
         values["token"] = _checked(sources["token_file"][0], read, values["token_file"])
     config = Config(**values)
     _check_together(config, {name: source for name, (source, _) in sources.items()})
     return config
+
+
+def default_text(name: str) -> str:
+    """The default of a setting as it would be written; "" where there is none."""
+    value = getattr(Config(), name)
+    return (
+        ""
+        if value is None or value == () or value is False
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def _check_together(config: Config, sources: Mapping[str, str]) -> None:
@@ -226,7 +245,7 @@ def _check_together(config: Config, sources: Mapping[str, str]) -> None:
         raise SetupError(f"{sources['headers']}: {rule}", EXIT_USAGE)
 
 
-def _checked(source: str, setting: _Setting, text: Any) -> Any:
+def _checked(source: str, setting: Setting, text: Any) -> Any:
     try:
         return setting.check(text)
     except ValueError as error:
@@ -244,7 +263,8 @@ def _flags(argv: Sequence[str]) -> dict[str, Any]:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sam2-mcp {__version__}")
-    for name, setting in _SETTINGS.items():
-        help_text = f"{setting.help}; or {setting.variable}"
+    for name, setting in SETTINGS.items():
+        default = default_text(name)
+        help_text = f"{setting.help}; or {setting.variable}" + (f" (default {default})" if default else "")
         parser.add_argument(setting.flag, dest=name, help=help_text, **setting.parser_options)
     return vars(parser.parse_args(argv))

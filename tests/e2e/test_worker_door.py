@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import socket
 import subprocess
 import sys
@@ -152,14 +154,24 @@ async def test_what_needs_a_session_gets_405_and_no_endless_stream(client: httpx
     assert answer.json()["detail"]["code"] == "method_not_allowed"
 
 
-async def test_an_upload_that_breaks_off_leaves_the_worker_well(
-    worker: RunningWorker, client: httpx.AsyncClient
+async def test_an_upload_that_breaks_off_leaves_nothing_not_even_in_the_log(
+    worker: RunningWorker, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     host, port = worker.base_url.removeprefix("http://").split(":")
+    folder = worker.services.settings.data_dir / "files"
+
+    async def parts(count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(list(folder.glob(".*.part"))) != count:
+                await asyncio.sleep(0.005)
+
     with socket.create_connection((host, int(port))) as raw:
         lines = ["POST /files HTTP/1.1", f"Host: {host}:{port}", f"Authorization: Bearer {worker.token}"]
         raw.sendall("\r\n".join([*lines, "Content-Length: 1000", "", "part"]).encode("ascii"))
+        await parts(1)
+    await parts(0)
     assert (await client.get("/readyz")).status_code == 200
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.parametrize("handle", ["art_..%2f..%2fetc%2fpasswd", "..%2f..%2fetc", "art_" + "x" * 22])

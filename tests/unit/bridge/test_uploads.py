@@ -14,6 +14,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import Behaviour, Call, FakeUpstream
 from tests.unit.bridge.host import PATIENCE_S, Host, threaded_host
@@ -203,6 +205,40 @@ def test_the_hosts_own_arguments_are_not_changed(worker: Worker, share: Path) ->
     before = json.dumps(params)
     uploads(worker, share).request(lasting(), "tools/call", params)
     assert json.dumps(params) == before
+
+
+def at(value: Any, pointer: str) -> Any:
+    for part in pointer.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        value = value[int(name) if isinstance(value, list) else name]
+    return value
+
+
+texts = st.text() | st.sampled_from(["/", "file:///", "~", "a/b", "~1", "/etc/passwd", "file_" + "0" * 32])
+
+
+def test_exactly_the_shared_paths_are_replaced_and_every_pointer_leads_to_one(worker: Worker, share: Path) -> None:
+    these = uploads(worker, share)
+    paths = {name: str(share / name) for name in ("a.png", "b.png")}
+    leaves = st.none() | st.booleans() | st.integers() | texts | st.sampled_from([*paths.values()])
+    values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
+
+    @settings(max_examples=40)  # each makes real requests
+    @given(arguments=st.dictionaries(texts, values))
+    def check(arguments: Any) -> None:
+        sent: list[dict[str, Any]] = []
+        before = json.dumps(arguments)
+        copy = these._replaced(lasting(), arguments, sent)
+        assert json.dumps(arguments) == before
+        for entry in sent:
+            assert at(arguments, entry["argument"]) == paths[entry["name"]]
+            assert at(copy, entry["argument"]) == entry["handle"]
+        text = json.dumps(copy)
+        for name in paths:
+            text = text.replace(handle(f"content of {name[0]}".encode()), json.dumps(paths[name])[1:-1])
+        assert text == before and len(sent) == sum(before.count(json.dumps(path)) for path in paths.values())
+
+    check()
 
 
 def test_what_the_server_says_in_meta_stays(host: Host, worker: Worker, share: Path) -> None:

@@ -231,6 +231,8 @@ class Relay:
         asked = entry or parked or self._session
         if request["method"] == "ping":
             return [reply(request, result={})]
+        if entry is not None and (entry.sets_level or entry.method == "subscriptions/listen"):
+            asked = None  # there is no call that could wait for an answer
         if asked is None or not eras.offers(asked.host, request["method"]):
             return [reply(request, error=eras.error(eras.METHOD_NOT_FOUND, "not supported by this client"))]
         if parked is not None:

@@ -73,6 +73,7 @@ class Asking:
         self._parked: dict[int, ParkedCall] = {}
         # A state that another process gave must not be taken for one of ours.
         self._state_prefix = f"{STATE_PREFIX}{os.urandom(8).hex()}/"
+        self._newest_state = 0
 
     @property
     def parked_calls(self) -> list[ParkedCall]:
@@ -167,7 +168,9 @@ class Asking:
             actions += self.unpark(next(iter(self._parked.values())))
         call = self._requests.detach(entry)
         assert call is not None
-        parked = ParkedCall(call, entry.host, f"{self._state_prefix}{call}", now_s + INPUT_LIMIT_S, {})
+        self._newest_state += 1  # each question has its own, so that the answers to an older one are not taken
+        state = f"{self._state_prefix}{self._newest_state}"
+        parked = ParkedCall(call, entry.host, state, now_s + INPUT_LIMIT_S, {})
         parked.asks(request)
         self._parked[call] = parked
         return [*actions, Extend(call, parked.deadline_s), *self._requests.answer(entry, result=parked.result())]
@@ -181,8 +184,11 @@ class Asking:
         """Take a parked call up again for the request that brings the answers; what the call has brought meanwhile."""
         state = entry.params["requestState"]
         parked = next((one for one in self._parked.values() if one.state == state), None)
-        if parked is None:
+        if parked is None and self._gave(state):
             return [], Failure("input_expired", subject=entry.subject)
+        if parked is None:
+            error = eras.error(eras.INVALID_PARAMS, "Invalid params: this requestState was never given")
+            return self._requests.answer(entry, error=error), None
         actions = parked.take_answers(as_object(entry.params.get("inputResponses")))
         if parked.requests and parked.answer is None:
             return actions + self._requests.answer(entry, result=parked.result()), None
@@ -191,6 +197,10 @@ class Asking:
             self._requests.attach(entry, parked.call)
             actions += entry.moved_to(entry.deadline_s)
         return actions, parked.answer
+
+    def _gave(self, state: str) -> bool:
+        number = state.removeprefix(self._state_prefix)
+        return state != number and number.isdecimal() and 0 < int(number) <= self._newest_state
 
 
 def reply(request: dict[str, Any], **outcome: Any) -> Reply:

@@ -170,4 +170,5 @@ def _headers(exchange: Exchange, session: Session | None, method: str = "", para
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     if math.isfinite(exchange.deadline_s):
         headers["Sam2-Mcp-Budget-Ms"] = str(int(exchange.remaining_s * 1000))
-    return headers if session is None else headers | session.headers(method, params)
+    # Without a session it is a handshake; a server of the newer era may get it too, and wants the method in a header.
+    return headers | ({"Mcp-Method": method} if session is None else session.headers(method, params))

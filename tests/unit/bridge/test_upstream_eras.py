@@ -116,6 +116,13 @@ def test_whatever_refuses_one_era_is_asked_in_the_other(case: str) -> None:
         assert Upstream(Config(url=fake.url)).connect(LEGACY_HOST).modern
 
 
+def test_the_handshake_names_its_method_for_servers_of_the_newer_era_that_get_it() -> None:
+    with FakeUpstream() as fake:
+        make_modern(fake)
+        assert Upstream(Config(url=fake.url)).connect(LEGACY_HOST).modern
+        assert [call.headers["mcp-method"] for call in fake.calls] == ["initialize", "server/discover"]
+
+
 def test_a_discovery_or_a_handshake_without_a_version_in_common_is_a_refusal() -> None:
     with FakeUpstream() as fake:
         fake.on["server/discover"] = fakes.result(DISCOVERED | {"supportedVersions": ["2025-11-25"]})

@@ -6,7 +6,8 @@ nothing about the bridge; those scenarios are left out (tests/conformance/groups
 is the contract of stdio: ASCII lines of JSON, one answer for each request, none for anything else. Breaches are
 listed at GET /breaches, and the run counts them as a failed check.
 
-A host from before 2026-07-28 has a bridge per session. Modern requests share one bridge, as those of one host would.
+A host from before 2026-07-28 has a bridge per session. Modern requests share one as long as they declare the same
+capabilities: what declares others is another host, and over stdio that is another process.
 """
 
 import argparse
@@ -162,7 +163,7 @@ class Shim:
     def __init__(self, command: list[str]) -> None:
         self._command = command
         self._sessions: dict[str, Bridge] = {}
-        self._modern: Bridge | None = None
+        self._modern: dict[str, Bridge] = {}
         self._lock = asyncio.Lock()
         self.breaches = Breaches()
 
@@ -176,7 +177,7 @@ class Shim:
         if session is None and not modern and message.get("method") == "initialize":
             session = uuid.uuid4().hex
             self._sessions[session] = await self._started()
-        bridge = await self._modern_bridge() if modern else self._sessions.get(session or "")
+        bridge = await self._modern_bridge(message) if modern else self._sessions.get(session or "")
         if bridge is None:
             return _error(message.get("id"), -32600, "no such session", 404 if session else 400)
         if "method" not in message or "id" not in message:
@@ -205,7 +206,7 @@ class Shim:
         return JSONResponse(self.breaches)
 
     async def close(self) -> None:
-        bridges = [*self._sessions.values(), *([self._modern] if self._modern else [])]
+        bridges = [*self._sessions.values(), *self._modern.values()]
         await asyncio.gather(*(bridge.end() for bridge in bridges))
 
     async def _started(self) -> Bridge:
@@ -213,11 +214,12 @@ class Shim:
         await bridge.start()
         return bridge
 
-    async def _modern_bridge(self) -> Bridge:
+    async def _modern_bridge(self, message: Message) -> Bridge:
+        declared = json.dumps(_meta(message).get(META + "clientCapabilities"), sort_keys=True)
         async with self._lock:
-            if self._modern is None:
-                self._modern = await self._started()
-        return self._modern
+            if declared not in self._modern:
+                self._modern[declared] = await self._started()
+        return self._modern[declared]
 
 
 async def _answer(bridge: Bridge, stream: Stream, modern: bool, headers: dict[str, str]) -> Response:

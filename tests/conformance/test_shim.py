@@ -109,6 +109,14 @@ async def test_each_handshake_gets_a_session_with_a_bridge_of_its_own() -> None:
         assert gone.status_code == 404
 
 
+async def test_modern_requests_share_a_bridge_while_they_declare_the_same() -> None:
+    async with shim('say({"id": m["id"], "result": {"pid": os.getpid()}})') as client:
+        meta: list[dict[str, Any]] = [{}, {}, {"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}}]
+        posts = [await client.post("/mcp", json=request(_meta=each), headers=MODERN) for each in meta]
+        one, same, other = [messages(post)[0]["result"] for post in posts]
+        assert one == same != other
+
+
 async def test_modern_errors_travel_with_their_status() -> None:
     async with shim('say({"id": m["id"], "error": {"code": -32601, "message": "no"}})') as client:
         assert (await client.post("/mcp", json=request(), headers=MODERN)).status_code == 404

@@ -1,7 +1,7 @@
 """The bridge at work: carries events to the profile's state machine and out its actions.
 
 Three kinds of threads. The main thread owns the state machine, the clock and stdout; one reader turns stdin into
-messages; each call upstream runs in a thread of its own, so that one which cannot be stopped in time holds up nobody.
+messages; each call upstream has a thread to itself, so that one which cannot be stopped in time holds up nobody.
 All imports are done before the reader starts (python-sdk issue 2832: on Windows an import can hang while another
 thread is blocked reading a pipe).
 
@@ -41,6 +41,7 @@ from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.ledger import Ledger
 from sam2_mcp_bridge.stdio import Wire, complain
+from sam2_mcp_bridge.threads import start
 from sam2_mcp_bridge.transport import Aborted, Exchange
 from sam2_mcp_bridge.upstream import Upstream
 
@@ -86,7 +87,7 @@ class Bridge:
 
     def serve(self) -> None:
         """Run until stdin ends or stdout breaks."""
-        _start(self._read)
+        start(self._read)
         try:
             while self._carry_out(self._next_actions()):
                 pass
@@ -104,13 +105,17 @@ class Bridge:
     def _read(self) -> None:
         splitter = framing.LineSplitter()
         while chunk := self._wire.read():
-            at_s = time.monotonic()
-            for line in splitter.feed(chunk):
-                for message in framing.parse(line):
-                    self._events.put(partial(self._received, message, at_s))
+            self._take(splitter.feed(chunk))
         self._events.put(lambda: self._ledger.closed())
         if not self._served.wait(FULL_PIPE_S):
             self._stuck()
+
+    def _take(self, lines: list[bytes | None]) -> None:
+        """In a frame of its own: a reader that waits for more must hold no line and no message, megabytes at times."""
+        at_s = time.monotonic()
+        for line in lines:
+            for message in framing.parse(line):
+                self._events.put(partial(self._received, message, at_s))
 
     def _received(self, message: framing.Message, at_s: float) -> list[Action]:
         if self._undecided and isinstance(message, framing.Request):
@@ -152,16 +157,16 @@ class Bridge:
             case Abort(call, reason) if call in self._exchanges:
                 exchange = self._exchanges.pop(call)
                 exchange.abort()
-                _start(self._upstream.cancelled, exchange, reason)
+                start(self._upstream.cancelled, exchange, reason)
             case Connect(host):
-                _start(self._connect, host)
+                start(self._connect, host)
             case Reply(message):
-                _start(self._reply, message)
+                start(self._reply, message)
 
     def _open(self, call: int, deadline_s: float, ask: Callable[..., Answer], *what: Any) -> None:
         exchange = self._exchanges[call] = Exchange(deadline_s)
         try:
-            _start(self._call, call, partial(ask, exchange, *what))
+            start(self._call, call, partial(ask, exchange, *what))
         except RuntimeError:  # the limit of threads or of memory
             self._events.put(lambda: self._answered(call, Failure("internal", detail="no thread")))
 
@@ -250,10 +255,6 @@ def _with_uploads(config: Config, upstream: Upstream) -> Callable[..., Answer]:
     from sam2_mcp_bridge.uploads import Uploads  # OpenSSL's hashes and more, for those who share a folder
 
     return Uploads(config, upstream).request
-
-
-def _start(target: Callable[..., None], *args: object) -> None:
-    threading.Thread(target=target, args=args, daemon=True).start()
 
 
 def _stop(signal_number: int, frame: FrameType | None) -> None:

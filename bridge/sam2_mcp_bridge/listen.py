@@ -82,7 +82,7 @@ class LegacyListener:
         with self._upstream.rpc.get(self._exchange, session, self._parser.last_event_id) as response:
             if not response.is_success:
                 return self._refused(response, session)
-            if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
                 return NO_STREAM
             self._losses = 0
             if session is not self._session and (refusal := self._subscribe()):

@@ -22,7 +22,7 @@ from sam2_mcp_bridge.rpc import SERVER_REQUEST_TIMEOUT_S, OnMessage, Rpc
 from sam2_mcp_bridge.session import Session
 from sam2_mcp_bridge.transport import Exchange, Transport
 
-READING_METHOD = re.compile(r".+/(list|read|get)")
+READING_METHOD = re.compile(r".+/(list|read|get|discover)")
 READING_PAUSES_S = (0.2, 0.5)
 
 # Nobody waits for it, and the stream is closed anyway.
@@ -161,7 +161,8 @@ class Upstream:
         self, exchange: Exchange, session: Session, method: str, params: Any, on_message: OnMessage | None
     ) -> Result | Refusal:
         answer, _ = self.rpc.ask(exchange, session, method, params, on_message)
-        if session.server.modern and isinstance(answer, Refusal) and answer.error["code"] == HEADER_MISMATCH:
+        mismatch = isinstance(answer, Refusal) and answer.error["code"] == HEADER_MISMATCH
+        if mismatch and method == "tools/call" and session.server.modern:
             self._list_tools(exchange, session)
             answer, _ = self.rpc.ask(exchange, session, method, params, on_message)
         return Result(session.seen(method, answer.value)) if isinstance(answer, Result) else answer

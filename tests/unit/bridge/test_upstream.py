@@ -1,5 +1,7 @@
 """Upstream by itself: what the contract tests cannot reach from the host's side."""
 
+import gc
+import json
 import socket
 import threading
 import time
@@ -153,3 +155,43 @@ def test_without_a_session_nothing_is_told() -> None:
 def test_an_address_that_httpx_refuses_is_a_setup_error() -> None:
     with pytest.raises(SetupError, match="SAM2_MCP_URL"):
         Upstream(Config(url="http://[::1:80/mcp"))
+
+
+def test_a_session_that_is_lost_under_many_calls_at_once_costs_none_of_them() -> None:
+    sessions = ["0"]
+    with FakeUpstream() as fake:
+
+        async def initialize(call: fakes.Call) -> None:
+            sessions.append(str(len(sessions)))
+            await fakes.initialize(sessions[-1])(call)
+
+        async def lossy(call: fakes.Call) -> None:
+            if len(fake.received("tools/call")) == 7:
+                sessions.append(str(len(sessions)))  # the server was restarted
+            await fakes.stateful(sessions, fakes.echo)(call)
+
+        fake.on |= {"initialize": initialize, "tools/call": lossy}
+        upstream = Upstream(Config(url=fake.url))
+        upstream.connect()
+        answers: list[Any] = []
+
+        def call_twice(number: int) -> None:
+            params = {"name": str(number)}
+            answers.extend([upstream.request(lasting(), "tools/call", params) for _ in range(2)])
+
+        threads = [threading.Thread(target=call_twice, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        names = sorted(json.loads(answer.value["content"][0]["text"])["name"] for answer in answers)
+        assert names == sorted(str(number) for number in range(8) for _ in range(2))
+
+
+def test_nothing_is_kept_of_calls_that_are_over() -> None:
+    with FakeUpstream() as fake:
+        upstream = Upstream(Config(url=fake.url))
+        for _ in range(3):
+            upstream.request(lasting(), "tools/call", {"name": "x"})
+        gc.collect()
+        assert len(upstream.rpc._sent) == 0

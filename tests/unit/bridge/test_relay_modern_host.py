@@ -294,10 +294,11 @@ def test_a_call_that_nobody_takes_up_is_stopped_at_last() -> None:
 def test_a_state_that_was_never_given_is_refused_and_each_question_has_its_own() -> None:
     drive = contact(legacy_server())
     first = ask(drive)
-    for id_value, state in enumerate((first["requestState"] + "-", first["requestState"] + "0", "sam2-mcp-bridge/1"), 2):
+    given = first["requestState"]
+    for id_value, state in enumerate((given + "-", given + "0", "sam2-mcp-bridge/1"), 2):
         retry(drive, id_value, {"requestState": state}, {})
         assert drive.message["error"]["code"] == -32602
-    retry(drive, 9, first, dict.fromkeys(first["inputRequests"], {}))
+    retry(drive, 9, first, {key: {} for key in first["inputRequests"]})
     drive.stream(server_request(8, "elicitation/create", message="?"), drive.newest.call)
     assert drive.message["result"]["requestState"] != first["requestState"]
 

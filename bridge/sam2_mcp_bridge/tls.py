@@ -51,7 +51,7 @@ def context(config: Config) -> ssl.SSLContext:
     if config.ca_file is None:
         import certifi
 
-        made.load_verify_locations(certifi.where())
+        _trust(made, certifi.where())
     else:
         made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the file may as well hold the server's own certificate
         _trust(made, config.ca_file)
@@ -76,6 +76,7 @@ def trouble(error: BaseException) -> Trouble | None:
 
 
 def _trust(made: ssl.SSLContext, name: str) -> None:
+    """Trust the certificates in a file or in the files of a folder."""
     path = Path(name)
     try:
         files = sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 import trustme
 from tests.fakes import upstream as fakes
@@ -87,17 +88,17 @@ def test_a_host_that_no_longer_reads_ends_the_bridge_quietly(upstream: FakeUpstr
 
 
 def test_stray_prints_and_children_cannot_reach_stdout(upstream: FakeUpstream, tmp_path: Path) -> None:
-    # A module that is imported late and does everything wrong: prints, a child that prints and reads stdin.
+    # A module that is imported late (for https) and does everything wrong: prints, a child that prints and reads stdin.
     noisy = (
         "import os, subprocess, sys\n"
         "print('stray print')\n"
         "os.write(1, b'stray write\\n')\n"
         "subprocess.run([sys.executable, '-c', 'import sys; print(\"child read\", repr(sys.stdin.read()))'])\n"
     )
-    (tmp_path / "certifi.py").write_text(noisy + "def where(): return ''\n", encoding="utf-8")
-    done = run(
-        stdin=json.dumps(STATION_INITIALIZE).encode() + b"\n", PYTHONPATH=str(tmp_path), SAM2_MCP_URL=upstream.url
-    )
+    noisy += f"def where(): return {certifi.where()!r}\n"
+    (tmp_path / "certifi.py").write_text(noisy, encoding="utf-8")
+    address = upstream.url.replace("http:", "https:")
+    done = run(stdin=json.dumps(STATION_INITIALIZE).encode() + b"\n", PYTHONPATH=str(tmp_path), SAM2_MCP_URL=address)
     assert done.returncode == 0
     (line,) = done.stdout.splitlines()
     assert json.loads(line)["id"] == 1
@@ -163,7 +164,7 @@ def test_https_is_verified_against_the_usual_authorities(tmp_path: Path) -> None
     authority.issue_cert("127.0.0.1").configure_cert(tls)
     with FakeUpstream(tls=tls) as upstream, program_host(upstream.url) as host:
         host.initialize()
-        assert "CERTIFICATE_VERIFY_FAILED" in host.failing_call()
+        assert "[certificate]" in host.failing_call()
         assert upstream.received("tools/call") == []
 
 

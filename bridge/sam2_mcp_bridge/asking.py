@@ -82,6 +82,13 @@ class Asking:
     def parked_call(self, call: int) -> ParkedCall | None:
         return self._parked.get(call)
 
+    def only_call(self, method: str) -> tuple[Entry | None, ParkedCall | None]:
+        """The call that a server must mean which asks on its own stream, where it cannot say so; none if several."""
+        able = [one for one in (*self._requests, *self._parked.values()) if eras.offers(one.host, method)]
+        able = [one for one in able if isinstance(one, ParkedCall) or (one.modern and one.is_running)]
+        only = able[0] if len(able) == 1 else None
+        return (only, None) if isinstance(only, Entry) else (None, only)
+
     # A legacy host
 
     def ask(self, request: dict[str, Any], question: Question, now_s: float) -> list[Action]:
@@ -178,7 +185,7 @@ class Asking:
     def unpark(self, parked: ParkedCall) -> list[Action]:
         """Nobody came back for it."""
         del self._parked[parked.call]
-        return [Abort(parked.call, "no input came")]
+        return [Abort(parked.call, "no input came")] if parked.answer is None else []
 
     def resume(self, entry: Entry) -> tuple[list[Action], Answer | None]:
         """Take a parked call up again for the request that brings the answers; what the call has brought meanwhile."""

@@ -155,6 +155,12 @@ def offered_filter(server: Server) -> dict[str, Any]:
     }
 
 
+def own_stream_filter(host: Host | None, server: Server) -> dict[str, Any] | None:
+    """For the stream on which a legacy server may ask a modern host, which has no session; None where it cannot."""
+    may_ask = host is not None and not server.modern and any(offers(host, method) for method in _OFFERED_BY)
+    return {} if may_ask else None
+
+
 def honoured_filter(wanted: dict[str, Any], server: Server) -> dict[str, Any]:
     """The part of a host's filter that this server can serve."""
     honoured = {key: True for key in offered_filter(server) if wanted.get(key) is True}

@@ -228,6 +228,8 @@ class Relay:
 
     def _server_asked(self, call: int, request: dict[str, Any], now_s: float) -> list[Action]:
         entry, parked = self._requests.of_call(call), self._asking.parked_call(call)
+        if call == self._listening.call and self._session is None:
+            entry, parked = self._asking.only_call(request["method"])
         asked = entry or parked or self._session
         if request["method"] == "ping":
             return [reply(request, result={})]
@@ -276,7 +278,8 @@ class Relay:
         if self._server is None:
             return None
         filters = [entry.filter for entry in self._requests if entry.filter is not None]
-        own = None if self._session is None else self._session.wanted(self._server)
+        session, server = self._session, self._server
+        own = eras.own_stream_filter(self._speaker, server) if session is None else session.wanted(server)
         filters += [] if own is None else [own]
         return eras.united(filters) if filters else None
 

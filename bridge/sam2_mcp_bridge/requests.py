@@ -47,6 +47,11 @@ class Entry:
         return self.call is None and self.left_s is None and self.filter is None
 
     @property
+    def is_running(self) -> bool:
+        """A call that may ask something."""
+        return self.call is not None and not self.sets_level and self.method not in UNCOUNTED
+
+    @property
     def token(self) -> Any:
         return eras.meta_of(self.params).get("progressToken")
 

@@ -25,12 +25,12 @@ STAMP = {PREFIX + "serverInfo": INFO}
 SERVERS = pytest.mark.parametrize("server", [legacy_server(), modern_server()], ids=["legacy", "modern"])
 
 
-def contact(server: Server) -> Drive:
-    """A host whose first request is done."""
+def contact(server: Server, capabilities: dict[str, Any] | None = None) -> Drive:
+    """A host whose first request is done, and declared these capabilities: none unless others are given."""
     drive = Drive()
-    drive.modern("first", "tools/list")
+    drive.modern("first", "tools/list", envelope(capabilities or {}))
     drive.connected(server)
-    drive.answer(Result({}))
+    drive.answer(Result({}), next(call for call, one in drive.open.items() if isinstance(one, Send)))
     drive.lines.clear()
     return drive
 
@@ -104,7 +104,7 @@ def test_discovery_of_a_modern_server_is_its_own() -> None:
 @pytest.mark.parametrize("instructions", ["Do.", None])
 def test_discovery_of_a_legacy_server_is_made_of_its_handshake(instructions: str | None) -> None:
     drive = Drive()
-    drive.modern(1, "server/discover")
+    drive.modern(1, "server/discover", envelope({}))
     drive.connected(legacy_server()._replace(instructions=instructions))
     expected = {
         "resultType": "complete",
@@ -301,6 +301,35 @@ def test_a_state_that_was_never_given_is_refused_and_each_question_has_its_own()
     retry(drive, 9, first, {key: {} for key in first["inputRequests"]})
     drive.stream(server_request(8, "elicitation/create", message="?"), drive.newest.call)
     assert drive.message["result"]["requestState"] != first["requestState"]
+
+
+ASK = server_request(7, "elicitation/create", message="?")
+
+
+def test_a_legacy_server_may_ask_on_its_own_stream_and_means_the_only_call_there_is() -> None:
+    drive = contact(legacy_server({}), {"elicitation": {}})
+    stream = drive.newest
+    assert stream == Listen(stream.call, {"notifications": {}})
+    drive.stream(ASK, stream.call)
+    assert drive.replies.pop()["error"]["code"] == -32601, "nobody could have been meant"
+    drive.modern(1, name="ask")
+    drive.modern(2, _meta=envelope({"sampling": {}}), name="cannot be asked this")
+    drive.stream(ASK, stream.call)
+    told = drive.messages[-1]
+    assert told["id"] == 1 and told["result"]["resultType"] == "input_required"
+    drive.stream(server_request(8, "elicitation/create", message="and?"), stream.call)
+    retry(drive, 3, told["result"], {key: {} for key in told["result"]["inputRequests"]})
+    assert drive.messages[-1]["result"]["resultType"] == "input_required"
+    assert drive.replies == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
+
+
+def test_a_question_on_the_servers_own_stream_that_may_be_for_several_calls_is_refused() -> None:
+    drive = contact(legacy_server({}), {"elicitation": {}})
+    stream = drive.newest
+    drive.modern(1, name="a")
+    drive.modern(2, name="b")
+    drive.stream(ASK, stream.call)
+    assert drive.replies[-1]["error"]["code"] == -32601 and drive.messages == []
 
 
 def test_not_any_number_of_calls_waits_for_hosts_that_may_not_come_back() -> None:

@@ -8,10 +8,10 @@ FONTS := $(VENV)/share/fonts/nanum
 SOURCE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check bench docs clean
+.PHONY: help setup demo test test-quick test-containers conformance check bench pyz images docs clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: $(VENV)/worker.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## bridge, worker, language data and fonts in .venv
 
@@ -28,6 +28,12 @@ test: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## 
 test-quick: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
 	@$(BIN)/python -m pytest tests -m "not slow" $(PYTEST_ARGS)
 
+test-containers: $(VENV)/dev.stamp ## the images under faults, in a Docker engine: needs root, installs and starts one where there is none
+	@$(BIN)/python -m pytest tests/containers $(PYTEST_ARGS)
+
+conformance: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata ## the official MCP suite and Inspector against bridge and worker, compared with docs/conformance.md
+	@$(BIN)/python -m tests.conformance --check
+
 check: $(VENV)/dev.stamp ## ruff, mypy --strict, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -36,7 +42,14 @@ check: $(VENV)/dev.stamp ## ruff, mypy --strict, import contracts
 
 bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor
 	@$(BIN)/python -m tests.bench.ocr
-	@$(BIN)/python -m tests.bench.bridge_floor
+	@$(BIN)/python -m tests.bench.bridge
+
+pyz: ## the bridge as one file, dist/sam2-mcp-bridge.pyz, byte for byte the same wherever it is built
+	@$(PYTHON) deploy/pyz/build.py
+
+images: ## the images of worker and station
+	docker build -f deploy/Dockerfile.worker $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) -t sam2-mcp-worker .
+	docker build -f deploy/Dockerfile.station $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) -t sam2-mcp-station .
 
 docs: $(VENV)/dev.stamp ## write the generated pages: docs/tools.md, docs/configuration.md
 	@$(BIN)/python docs/generate.py

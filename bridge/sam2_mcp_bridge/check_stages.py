@@ -7,7 +7,6 @@ to those after them. Requests are probe.py's business.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import socket
 import struct
@@ -21,7 +20,7 @@ from typing import Any
 from sam2_mcp_bridge.actions import Refusal, Result
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.framing import encode
+from sam2_mcp_bridge.framing import decode, encode
 from sam2_mcp_bridge.lean_httpx import httpx
 from sam2_mcp_bridge.modern import ModernSession, discovered
 from sam2_mcp_bridge.probe import Probe
@@ -247,7 +246,7 @@ class Stages:
 
     def _first_hop(self) -> tuple[str, int]:
         url = httpx.URL(self.probe.transport.proxy) if self.probe.transport.proxy else self.probe.transport.url
-        return url.host, url.port or (443 if url.scheme == "https" else 80)
+        return _host(url), url.port or (443 if url.scheme == "https" else 80)
 
     @contextmanager
     def _connected(self) -> Iterator[socket.socket]:
@@ -313,7 +312,7 @@ class Stages:
         if isinstance(result.get("structuredContent"), dict):
             return as_object(result["structuredContent"])
         try:
-            return as_object(json.loads(text))
+            return as_object(decode(text.encode("utf-8", "replace")))
         except ValueError:
             return {}
 
@@ -334,6 +333,10 @@ class Stages:
             what = f"{len(picture)} bytes were sent and {about.get('size_bytes')} other bytes arrived"
             raise Trouble(what, "look for what changes bodies on the way: a proxy, a gateway")
         return handle
+
+
+def _host(url: httpx.URL) -> str:
+    return url.raw_host.decode("ascii")
 
 
 def _words(answer: Result | Refusal | Failure) -> str:

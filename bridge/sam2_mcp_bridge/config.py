@@ -248,6 +248,8 @@ def _check_together(config: Config, sources: Mapping[str, str]) -> None:
 def _checked(source: str, setting: Setting, text: Any) -> Any:
     try:
         return setting.check(text)
+    except SetupError as error:
+        raise SetupError(f"{source}: {error}", error.exit_code) from error
     except ValueError as error:
         raise SetupError(f"{source}: {error}", EXIT_USAGE) from error
 

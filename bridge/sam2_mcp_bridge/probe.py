@@ -1,7 +1,7 @@
 """Single requests of the doctor, each bounded in time whatever the server does.
 
-What is sent goes through transport.py and in the words of session.py and modern.py, as the bridge's own calls do, but
-nothing is repeated, renewed or mended on the way: the doctor wants to see it.
+What is sent goes through transport.py and in the words of session.py and modern.py, as the bridge's own calls do.
+What upstream.py mends on the way is not mended here: the doctor wants to see it.
 """
 
 from __future__ import annotations

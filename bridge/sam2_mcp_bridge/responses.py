@@ -29,10 +29,8 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 UNSUPPORTED_VERSION = -32022
 
-# The words with which servers say, in a 400, that they want another session, revision or envelope. An error with
-# another code than these may come from a tool that has run.
+# The words with which servers say, in a 400, that they want another session or revision.
 _CHANGED_WORDS = ("session", "protocol version", "protocol-version")
-_CHANGED_CODES = (None, -32600, -32000)
 _ENVELOPE = "io.modelcontextprotocol/"
 
 # Where an answer says that the address is wrong, or that nobody may come in, another era changes nothing.
@@ -107,7 +105,9 @@ def refusal(response: httpx.Response, session: Session | None, failure: MakeFail
     detail = f"HTTP {status}: {text}" if text else f"HTTP {status}"
     if session is not None and rpc_code == UNSUPPORTED_VERSION and refused is not None:
         raise SessionLost(refused)
-    if session is not None and _is_lost(status, rpc_code, text.lower(), session):
+    # Whoever names the request in an error has looked at it, and may have run it.
+    is_named = isinstance(value, dict) and type(value.get("id")) is int
+    if session is not None and _is_lost(status, rpc_code, text.lower(), is_named, session):
         raise SessionLost(failure("session_lost", http_status=status, detail=detail))
     code = code_of_status(status)
     explained = code in ("http_error", "not_found") or (code == "worker_error" and rpc_code != INTERNAL_ERROR)
@@ -121,10 +121,10 @@ def refuses_era(failure: Failure) -> bool:
     return failure.code == "handshake_refused" or (failure.http_status is not None and failure.code not in _NO_REFUSALS)
 
 
-def _is_lost(status: int, rpc_code: int | None, text: str, session: Session) -> bool:
+def _is_lost(status: int, rpc_code: int | None, text: str, is_named: bool, session: Session) -> bool:
     if status == 404:
         return session.id is not None and rpc_code != METHOD_NOT_FOUND
-    changed = rpc_code in _CHANGED_CODES and any(word in text for word in _CHANGED_WORDS)
+    changed = not is_named and any(word in text for word in _CHANGED_WORDS)
     lacks_envelope = not session.server.modern and rpc_code == INVALID_PARAMS and _ENVELOPE in text
     return status == 400 and (changed or lacks_envelope)
 
@@ -155,6 +155,8 @@ def _response(message: dict[str, Any]) -> Result | Refusal | None:
 
 
 def _plain_text(response: httpx.Response, body: bytes) -> str:
-    """The words of a plain error body; a page of HTML has none worth repeating."""
+    """The words of a plain error body, or where a redirect leads; a page of HTML has none worth repeating."""
+    if response.has_redirect_location:
+        return f"to {response.headers['location']}"
     plain = response.headers.get("content-type", "").startswith(("text/plain", "application/json"))
     return " ".join(body.decode("utf-8", "replace").split()) if plain else ""

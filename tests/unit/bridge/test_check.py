@@ -323,7 +323,11 @@ def test_a_server_without_tls_fails_at_tls_and_the_scheme_is_named(
         (fakes.raw(421, "text/plain", b"Invalid Host header"), "[host_not_allowed]", "SAM2_MCP_ALLOWED_HOSTS"),
         (fakes.raw(500, "text/plain", b"oops"), "[worker_error]", "log"),
         (fakes.raw(503, "text/plain", b"later"), "[busy]", "wait"),
-        (fakes.raw(301, "", b"", "location: https://elsewhere.test/mcp"), "[redirected]", "final address"),
+        (
+            fakes.raw(301, "", b"", "location: https://elsewhere.test/mcp"),
+            "(HTTP 301: to https://elsewhere.test/mcp)",
+            "final",
+        ),
         (fakes.raw(200, "text/html", b"<h1>Welcome</h1>"), "[not_mcp]", "another program"),
         (fakes.raw(201, fakes.JSON, b"{}"), "holds no JSON-RPC response", "streamable HTTP endpoint"),
         (fakes.reset(), "[connection_broken]", "call again"),
@@ -442,7 +446,9 @@ def test_a_failing_status_call_is_told_in_the_servers_words(fake: FakeUpstream) 
     assert "get_status failed: engine gone" in failed(fake.url, "status").detail
 
 
-@pytest.mark.parametrize("content", [[], "no list", [{"type": "text", "text": "fine"}], [5], [{"text": "[1]"}]])
+@pytest.mark.parametrize(
+    "content", [[], "no list", [{"type": "text", "text": "fine"}], [5], [{"text": "[1]"}], [{"text": "[" * 10**5}]]
+)
 def test_a_status_of_another_form_is_an_answer(fake: FakeUpstream, content: Any) -> None:
     fake.on["tools/list"] = fakes.result({"tools": TOOLS[:1]})
     fake.on["tools/call"] = fakes.result({"content": content})

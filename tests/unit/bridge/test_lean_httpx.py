@@ -125,6 +125,7 @@ def test_a_stand_in_becomes_the_real_module_for_everybody() -> None:
 import hashlib, inspect, ssl
 answer = [is_stand_in(module) for module in (hashlib, inspect, ssl)]
 answer += [hashlib.sha256(b"").hexdigest()[:8], str(inspect.signature(is_stand_in)), ssl.OPENSSL_VERSION[:7]]
+assert inspect.get_annotations(is_stand_in) == {}
 answer += [is_stand_in(sys.modules[name]) for name in ("hashlib", "inspect", "ssl")]
 answer.append(isinstance(ssl.create_default_context(), ssl.SSLContext))
 """

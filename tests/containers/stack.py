@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -144,8 +144,3 @@ async def until(what: str, holds: Any, limit_s: float = 30.0) -> None:
             await anyio.sleep(0.1)
         return
     raise AssertionError(f"not within {limit_s:g} s: {what}")
-
-
-def environment_flags(variables: Mapping[str, str]) -> list[str]:
-    """As arguments of `docker run`."""
-    return [part for name, value in variables.items() for part in ("--env", f"{name}={value}")]

@@ -1,0 +1,136 @@
+"""The zipapp on each Python that the project names: started by a station that runs on it."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from deploy.pyz.build import build
+from tests.containers.bases import SUITES, Bases
+from tests.containers.cgroup import Cgroup
+from tests.containers.engine import docker
+from tests.containers.figures import Figures, mib
+from tests.containers.sized_upstream import PORT, text_of
+from tests.containers.stack import ROOT, Station, station_at, until
+from tests.e2e.rehearsal.driver import HONEST_FAILURE
+from tests.e2e.rehearsal.processes import free_port
+
+SESSIONS = 8
+PYZ = "/dist/sam2-mcp-bridge.pyz"
+SOURCES = ("--volume", f"{ROOT}:/src:ro", "--workdir", "/src", "--env", "PYTHONPATH=/src")
+
+
+@pytest.fixture(scope="module", params=SUITES)
+def python(request: pytest.FixtureRequest) -> str:
+    """The minor version."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def image(bases: Bases, python: str) -> str:
+    """The station's image on this Python."""
+    name = f"sam2-mcp-station:python{python}"
+    base = bases.image(SUITES[python])
+    docker("build", "-q", "--build-arg", f"BASE_IMAGE={base}", "-f", "deploy/Dockerfile.station", "-t", name, str(ROOT))
+    return name
+
+
+@pytest.fixture(scope="module")
+def container(image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """A station in 512 MB with the zipapp at PYZ, an upstream beside it, and the station's port."""
+    folder = tmp_path_factory.mktemp("dist")
+    build(folder / Path(PYZ).name)
+    folder.chmod(0o755)
+    folder.parent.chmod(0o755)
+    port = free_port()
+    station = docker(
+        *("run", "--detach", "--init", "--read-only", "--tmpfs", "/tmp", "--memory", "512m", "--memory-swap", "512m"),
+        *("--publish", f"127.0.0.1:{port}:8000", "--volume", f"{folder}:/dist:ro"),
+        *("--env", f"SAM2_MCP_URL=http://127.0.0.1:{PORT}/mcp", image),
+    )
+    upstream = docker(
+        *("run", "--detach", "--init", "--network", f"container:{station}", *SOURCES),
+        *("--entrypoint", "python", image, "-m", "tests.containers.sized_upstream"),
+    )
+    yield station, port
+    docker("rm", "--force", "--volumes", station, upstream)
+
+
+@pytest.fixture
+async def station(container: tuple[str, int]) -> AsyncIterator[Station]:
+    name, port = container
+
+    def is_healthy() -> bool:
+        return docker("inspect", "--format", "{{.State.Health.Status}}", name) == "healthy"
+
+    await until("healthy", is_healthy, limit_s=60)
+    async with station_at(port) as station:
+        yield station
+
+
+async def test_the_zipapp_serves_sessions(
+    station: Station, container: tuple[str, int], python: str, figures: Figures
+) -> None:
+    name, _ = container
+    version = docker("exec", name, "python", "--version").removeprefix("Python ")
+    assert version.startswith(f"{python}.")
+    sessions, starts_s = [], []
+    for number in range(SESSIONS):
+        began_s = time.monotonic()
+        session = await station.open(PYZ)
+        assert await station.tools(session) == ["echo"]
+        starts_s.append(time.monotonic() - began_s)
+        assert await station.text(session, "sized", tag=f"s{number}", size_bytes=100) == text_of(f"s{number}", 100)
+        sessions.append(session)
+    bridges = Cgroup(name).bridges()
+    assert len(bridges) == SESSIONS and all(PYZ in bridge.command for bridge in bridges)
+    figures.add(
+        f"pyz_on_python_{python}",
+        version=version,
+        bridge_private_mib=mib(statistics.median(bridge.private_bytes for bridge in bridges)),
+        bridge_rss_mib=mib(statistics.median(bridge.rss_bytes for bridge in bridges)),
+        # With the station's own poll of 0.5 s for a process that is not ready at once.
+        open_to_tools_s=round(statistics.median(starts_s), 2),
+    )
+    # A call that goes wrong is a text on every Python, and the session serves on.
+    text = await station.text(sessions[0], "sized", tag="huge", size_bytes=50 * 2**20)
+    assert HONEST_FAILURE.match(text), text[:200]
+    assert await station.text(sessions[0], "sized", tag="after", size_bytes=9) == text_of("after", 9)
+    for session in sessions:
+        await station.close(session)
+    assert Cgroup(name).bridges() == []
+
+
+def test_without_httpx_the_zipapp_says_what_is_missing(image: str, container: tuple[str, int]) -> None:
+    name, _ = container
+    # The system's own Python holds no httpx.
+    source = (
+        "import subprocess, sys; done = subprocess.run(['/usr/bin/python3', '-u', sys.argv[1]], input=b'',"
+        " capture_output=True); print(done.returncode, done.stdout, done.stderr.decode())"
+    )
+    said = docker("exec", name, "python", "-c", source, PYZ)
+    assert re.match(r"3 b'' sam2-mcp: httpx cannot be imported .*pip install httpx", said), said
+
+
+# The machine's own Python runs these in any case, and the stack's is between the two.
+@pytest.mark.parametrize("python", ["3.14"], indirect=True)
+def test_the_bridge_passes_its_own_tests_on_the_newest_python(image: str) -> None:
+    # It asks the worker's code, which is not there.
+    deselected = "--deselect tests/unit/bridge/test_uploads.py::test_names_shared_with_the_worker_are_the_same"
+    script = (
+        "cp -r /opt/venv /tmp/venv && /tmp/venv/bin/python -m pip install -q --no-cache-dir"
+        " mcp pytest pytest-timeout hypothesis trustme &&"
+        f" /tmp/venv/bin/python -m pytest -q -p no:cacheprovider --confcutdir=tests/unit/bridge {deselected}"
+        " tests/unit/bridge"
+    )
+    # CI chooses hypothesis' settings for shared machines; /src cannot be written.
+    variables = ("--env", "CI=true", "--env", "HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis")
+    said = docker(
+        *("run", "--rm", "--init", *SOURCES, *variables, "--user", "0"),
+        *("--entrypoint", "sh", image, "-euc", script),
+    )
+    assert re.match(r"\d+ passed", said.splitlines()[-1]), said[-2000:]

@@ -500,8 +500,8 @@ def closed(path: Path) -> SharedFile:
 
 
 def settle(path: Path) -> None:
-    """Give the file a time stamp of an hour ago."""
-    os.utime(path, (time.time() - 3600,) * 2)
+    """Give the file a time stamp of long ago, always the same."""
+    os.utime(path, (10**9, 10**9))
 
 
 def test_a_file_that_has_not_changed_for_a_while_is_hashed_once(worker: Worker, share: Path) -> None:
@@ -563,6 +563,16 @@ def test_an_upload_that_is_not_taken_ends_at_the_deadline(worker: Worker, share:
         released.set()
         assert worker.received(POST)[0].cut.wait(PATIENCE_S)
         assert host.call(source="file_0")
+
+
+def test_an_upload_cut_at_its_deadline_has_not_failed(worker: Worker, share: Path) -> None:
+    worker.on[HEAD] = fakes.hang(with_head=False)
+    exchange = lasting(0.1)
+    timer = threading.Timer(0.3, exchange.abort)
+    timer.start()
+    with pytest.raises(Aborted):
+        call(uploads(worker, share), share / "a.png", exchange)
+    timer.join()
 
 
 def test_an_aborted_call_stops_hashing(worker: Worker, share: Path) -> None:

@@ -23,16 +23,14 @@ def failure(code: str, **values: Any) -> Failure:
     return Failure(code, **{"where": "here", "detail": "", **values})
 
 
-def response(status: int, error: dict[str, Any] | None = None, text: str = "") -> httpx.Response:
-    if error is None:
-        return httpx.Response(status, text=text)
-    return httpx.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
-
-
-def meaning(status: int, session: Session | None, error: dict[str, Any] | None = None, text: str = "") -> Any:
+def meaning(
+    status: int, session: Session | None, error: dict[str, Any] | None = None, text: str = "", id_value: Any = None
+) -> Any:
     """The refusal, the failure's code, or "lost" with the outcome in case that a new session does not help."""
+    body = {"jsonrpc": "2.0", "id": id_value, "error": error}
+    response = httpx.Response(status, text=text) if error is None else httpx.Response(status, json=body)
     try:
-        return refusal(response(status, error, text), session, failure).error
+        return refusal(response, session, failure).error
     except SessionLost as lost:
         found = lost.outcome
         return "lost", found.code if isinstance(found, Failure) else found.error
@@ -67,9 +65,10 @@ def test_a_400_about_session_or_version_asks_for_another_contact(words: str, cod
 
 def test_an_error_that_a_tool_may_have_raised_is_never_a_lost_session() -> None:
     for session in (STATELESS, STATEFUL, MODERN):
-        for code in (-32602, -32603, -32001):
+        for code in (-32600, -32602, -32603, -32000):
             error = {"code": code, "message": "the session of this protocol version has expired"}
-            assert meaning(400, session, error) == error
+            assert meaning(400, session, error, id_value=7) == error
+            assert meaning(400, session, error, id_value="server-error") == ("lost", "session_lost")
 
 
 def test_a_server_that_wants_the_envelope_is_met_again() -> None:

@@ -10,7 +10,7 @@ the real module the first time that it is asked for what it cannot answer: https
 authentication work and load what they need. A bridge to an https address loads TLS when it makes its client, before
 any thread is started.
 
-An httpx that does not work with that is imported as usual.
+An httpx that does not work with that is imported as usual. httpx 0.27 does, but loads TLS all the same.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ OPENSSL = {"_ssl", "_hashlib"}
 HEAVY = OPENSSL | {"http.client", "email.parser", "asyncio", "anyio", "urllib.error", "tempfile", "idna.core", "click"}
 
 
-def run(code: str, *argv: str, **environ: str) -> Any:
+def run(code: str, *argv: str, lean: str = LEAN, **environ: str) -> Any:
     """What the last expression of `code`, `answer`, is in a fresh interpreter."""
-    code = f"import sys\n{LEAN}{IS_STAND_IN}{code}\nimport json\nprint(json.dumps(answer))"
+    code = f"import sys\n{lean}{IS_STAND_IN}{code}\nimport json\nprint(json.dumps(answer))"
     done = subprocess.run(
         [sys.executable, "-c", code, *argv],
         env=os.environ | environ,
@@ -52,6 +52,31 @@ def test_plain_http_loads_no_openssl_and_none_of_the_other_heavy_parts() -> None
         loaded = set(run(code, fake.url))
     assert loaded.isdisjoint(HEAVY)
     assert {"httpx", "httpcore", "h11"} <= loaded
+
+
+@pytest.mark.parametrize("profile", ["station", "full"])
+def test_a_bridge_at_work_has_loaded_none_of_them(profile: str) -> None:
+    """Whatever any module of the bridge imports, and in the order in which the program does."""
+    code = """
+import io, os, sys
+def session():
+    reading, writing = os.pipe()
+    os.write(writing, b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}\\n')
+    return Wire(reading, os.open(os.devnull, os.O_WRONLY)), writing
+from sam2_mcp_bridge.stdio import Wire
+from sam2_mcp_bridge import __main__ as entry
+entry.stdio.claim = lambda: wire
+wire, writing = session()
+write_line = Wire.write_line
+Wire.write_line = lambda self, line: (write_line(self, line), os.close(writing))
+entry.main(["--url", sys.argv[1], "--profile", sys.argv[2]])
+answer = LOADED
+""".replace("LOADED", LOADED)
+    with FakeUpstream() as fake:
+        loaded = set(run(code, fake.url, profile, lean=""))
+        assert fake.received("tools/call")
+    assert loaded.isdisjoint(HEAVY | {"inspect", "http.cookies", "importlib.resources", "concurrent.futures"})
+    assert {"sam2_mcp_bridge.app", "httpx", "h11"} <= loaded
 
 
 def test_https_loads_tls_and_checks_the_certificate(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ Owns the handshake and its cache. Which requests are worth a new contact is upst
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 
@@ -18,6 +17,8 @@ from sam2_mcp_bridge.transport import Exchange
 
 # The first contact is made in the background; calls behind it wait, so it must not use up their whole time.
 HANDSHAKE_TIMEOUT_S = 10.0
+# A request may have an hour and a subscription has no end, but others wait for the handshake that these make.
+MAX_HANDSHAKE_S = 30.0
 # For the DELETE of the session at the end: the station kills 3 s after SIGTERM, and others expect 1 s.
 GOODBYE_TIMEOUT_S = 0.7
 
@@ -33,9 +34,12 @@ class Contact:
 
     def speak_for(self, host: Host) -> None:
         """Introduce ourselves as this host from now on; the session of another one ends."""
-        if host != self._host:
-            self.end()
-            self._host, self.session = host, None
+        with self._lock:
+            former, changed = self.session, host != self._host
+            if changed:
+                self._host, self.session = host, None
+        if changed:
+            self._end(former)
 
     def established(self, exchange: Exchange) -> Session:
         """The session, after the handshake where there was none.
@@ -44,8 +48,8 @@ class Contact:
             Failure: there is no contact; SessionLost is never raised.
             Aborted: `exchange.abort` was called.
         """
-        # A subscription has no deadline, but others wait for a handshake that it makes.
-        bounded = exchange if math.isfinite(exchange.deadline_s) else Exchange(time.monotonic() + HANDSHAKE_TIMEOUT_S)
+        limit_s = time.monotonic() + MAX_HANDSHAKE_S
+        bounded = exchange if exchange.deadline_s <= limit_s else Exchange(limit_s)
         if not self._lock.acquire(timeout=bounded.remaining_s):
             raise self._rpc.failure("timeout")
         try:
@@ -62,7 +66,9 @@ class Contact:
 
     def end(self) -> None:
         """Tell the server that the session is over, if there is one, within 0.7 s."""
-        session = self.session
+        self._end(self.session)
+
+    def _end(self, session: Session | None) -> None:
         if session is not None and session.id is not None:
             exchange = Exchange(time.monotonic() + GOODBYE_TIMEOUT_S)
             farewell = threading.Thread(target=self._rpc.delete, args=(exchange, session), daemon=True)

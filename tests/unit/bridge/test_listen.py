@@ -175,7 +175,7 @@ def test_a_server_that_knows_no_session_at_its_stream_has_none() -> None:
 
 
 def test_a_handshake_for_a_subscription_does_not_hang_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sam2_mcp_bridge.contact.HANDSHAKE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("sam2_mcp_bridge.contact.MAX_HANDSHAKE_S", 0.1)
     monkeypatch.setattr("sam2_mcp_bridge.transport.TIMEOUT_GRACE_S", 0.0)
     with FakeUpstream() as fake:
         fake.on["initialize"] = fakes.hang()

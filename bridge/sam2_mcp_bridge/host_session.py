@@ -43,7 +43,7 @@ class HostSession:
             self.log_level = str(given.get("level"))
         elif method == "resources/subscribe":
             self._uris[str(given.get("uri"))] = None
-        elif method == "resources/unsubscribe":
+        else:
             self._uris.pop(str(given.get("uri")), None)
 
     def settings(self) -> list[tuple[str, dict[str, Any]]]:

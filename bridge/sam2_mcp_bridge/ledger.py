@@ -209,7 +209,7 @@ class Ledger:
                 self._record(entry, Failure("refused", subject=entry.subject, detail=detail))
             case Refusal(error):
                 self._set_line(entry, error=error)
-            case Failure():
+            case _:
                 self._set_line(entry, **outcomes.of_failure(entry.method, answer))
 
     def _record_page(self, entry: _Entry, page: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ from sam2_mcp_bridge.actions import (
 )
 from sam2_mcp_bridge.asking import INPUT_LIMIT_S, STATE_PREFIX, Asking, Question, reply
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.framing import INTERNAL_ERROR, INVALID_REQUEST, Malformed, Message, Notification, Request, Response
+from sam2_mcp_bridge.framing import INTERNAL_ERROR, INVALID_REQUEST, Message, Notification, Request, Response
 from sam2_mcp_bridge.host_session import HostSession
 from sam2_mcp_bridge.listening import Listening
 from sam2_mcp_bridge.requests import UNCOUNTED, Entry, Requests
@@ -102,8 +102,8 @@ class Relay:
                 actions += self._asking.answered(message, now_s)
             case Notification():
                 actions += self._host_told(message)
-            case Malformed(id_value, code, reason):
-                actions += self._write_error(id_value, eras.error(code, f"Invalid message: {reason}"))
+            case _:
+                actions += self._write_error(message.id, eras.error(message.code, f"Invalid message: {message.reason}"))
         return actions + self._advance(now_s)
 
     def answered(self, call: int, answer: Answer, now_s: float) -> list[Action]:

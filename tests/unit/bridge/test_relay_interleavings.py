@@ -59,6 +59,7 @@ operations = st.lists(
         st.tuples(st.just("withdraw"), which, st.integers(1, 2)),
         st.tuples(st.just("wait"), st.sampled_from([0.0, 0.3, 3.0, 26.9, 27.0, 61.0, INPUT_LIMIT_S])),
     ),
+    min_size=12,  # short scripts find little
     max_size=60,
 )
 

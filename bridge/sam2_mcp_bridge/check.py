@@ -75,7 +75,8 @@ def _tried(stages: Stages, name: str) -> Finding:
     except Trouble as trouble:
         detail, mend = str(trouble), trouble.mend
     except Failure as failure:
-        detail, mend = f"[{failure.code}] {failure.what}", failure.next_step
+        # Whether a call ran is a question of agents.
+        detail, mend = f"[{failure.code}] {failure.what}", failure.next_step.removeprefix("nothing was run. ")
     except SetupError as error:
         detail, mend = str(error), _NOT_SERVING
     return Finding(name, state, _clean(detail), mend, round((time.perf_counter() - started_s) * 1000, 1))

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from tests.conftest import RunningWorker
+from tests.fakes.proxy import FakeProxy
 
 from sam2_mcp_bridge.check_stages import STAGES
 
@@ -54,6 +55,17 @@ def test_by_a_name_that_the_worker_does_not_know_it_fails_at_http(worker: Runnin
 def test_at_another_path_it_serves_no_mcp(worker: RunningWorker) -> None:
     done = run_check("--check", f"{worker.base_url}/elsewhere", "--json", SAM2_MCP_TOKEN=worker.token)
     assert done.returncode == 1 and "the worker's path is /mcp" in stages(done)["http"]["mend"]
+
+
+def test_a_gateway_that_changes_pictures_fails_the_check_at_image(worker: RunningWorker) -> None:
+    def recompress(body: bytes) -> bytes:
+        return body[:-20] + bytes(20) if body.startswith(b"\x89PNG") else body
+
+    with FakeProxy(alter=recompress) as proxy:
+        flags = ["--check", f"{worker.base_url}/mcp", "--json", "--proxy", proxy.url]
+        done = run_check(*flags, SAM2_MCP_TOKEN=worker.token)
+    image = stages(done)["image"]
+    assert done.returncode == 1 and "other bytes arrived" in image["detail"] and "gateway" in image["mend"]
 
 
 def test_wrong_usage_is_told_on_stderr() -> None:

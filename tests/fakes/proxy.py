@@ -11,6 +11,7 @@ import socket
 import socketserver
 import ssl
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -26,12 +27,17 @@ class ProxyRequest:
 
 @dataclass
 class FakeProxy:
-    """Proxies until the end of the block. `status` refuses everything, `credentials` ("user:word") all without them."""
+    """Proxies until the end of the block.
+
+    `status` refuses everything, `credentials` ("user:word") all without them; `alter` changes forwarded bodies, which
+    must keep their length.
+    """
 
     hosts: dict[str, str] = field(default_factory=dict)
     status: str | None = None
     credentials: str | None = None
     tls: ssl.SSLContext | None = None
+    alter: Callable[[bytes], bytes] = bytes
     requests: list[ProxyRequest] = field(default_factory=list)
 
     @property
@@ -94,7 +100,7 @@ class FakeProxy:
                 kept = [line for line in lines if not line.lower().startswith("proxy-")]
                 server.sendall("\r\n".join([f"{method} {parts.path} {version}", *kept, "", ""]).encode())
                 body = handler.rfile.read(int(headers.get("content-length", "0")))
-                server.sendall(body)
+                server.sendall(self.alter(body))
             _relay(handler.request, server)
 
     def _refusal(self, headers: dict[str, str]) -> str | None:

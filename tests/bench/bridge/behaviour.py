@@ -88,7 +88,7 @@ WORDS = {
 def ask(host: Host, tool: str, tag: str, patience_s: float = STATION_PATIENCE_S, **arguments: Any) -> Reply:
     began_s = time.perf_counter()
     request_id = host.call(tool, tag, **arguments)
-    line = host.line(patience_s)
+    line = host.answer(request_id, patience_s)
     return Reply(judge(line, request_id, tag), time.perf_counter() - began_s)
 
 

@@ -37,8 +37,7 @@ def measure_start(program: Program, url: str, *, large: bool) -> Start:
     """
     with Host(program, url) as host:
         ready_s = host.shake_hands()
-        host.send("tools/list")
-        if ready_s is None or not host.line():
+        if ready_s is None or not host.answer(host.send("tools/list")):
             raise RuntimeError("it does not answer initialize and tools/list")
         call(host, "echo")
         idle = host.memory()
@@ -50,7 +49,7 @@ def measure_start(program: Program, url: str, *, large: bool) -> Start:
 
 def call(host: Host, tool: str, **arguments: float) -> None:
     request_id = host.call(tool, TEXT_BYTES, **arguments)
-    if (kind := judge(host.line(), request_id, TEXT_BYTES)) != "right":
+    if (kind := judge(host.answer(request_id), request_id, TEXT_BYTES)) != "right":
         raise RuntimeError(f"{tool}: {kind}")
 
 

@@ -1,6 +1,7 @@
 """The host's end of a bridge, as the station is one: it writes a line and takes the next one as the answer.
 
-Owns the child process and the memory of its tree; knows nothing of what is measured. Linux only: memory is from /proc.
+For a program that is made for other hosts (profile full) it matches ids, as those do. Owns the child process and the
+memory of its tree; knows nothing of what is measured. Linux only: memory is from /proc.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Memory(NamedTuple):
 class Host:
     def __init__(self, program: Program, url: str) -> None:
         self.started_s = time.perf_counter()
+        self._matches_ids = program.matches_ids
         self.process = program.start(url)
         self._rest = bytearray()
         self._next_id = 0
@@ -84,10 +86,19 @@ class Host:
         del self._rest[: at + 1]
         return line
 
+    def answer(self, request_id: int, patience_s: float = STATION_PATIENCE_S) -> bytes | None:
+        """What this host takes for the answer: the next line, or the next one with that id and no method."""
+        end_s = time.perf_counter() + patience_s
+        while (line := self.line(end_s - time.perf_counter())) and self._matches_ids:
+            message = json.loads(line)
+            if message.get("id") == request_id and "method" not in message:
+                break
+        return line
+
     def shake_hands(self, patience_s: float = STATION_PATIENCE_S) -> float | None:
         """Seconds from the start of the process to the answer of initialize; None without one."""
-        self.send("initialize", HANDSHAKE)
-        if not (line := self.line(patience_s)) or "result" not in json.loads(line):
+        request_id = self.send("initialize", HANDSHAKE)
+        if not (line := self.answer(request_id, patience_s)) or "result" not in json.loads(line):
             return None
         ready_s = time.perf_counter() - self.started_s
         self.send("notifications/initialized", notify=True)

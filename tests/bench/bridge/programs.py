@@ -50,11 +50,11 @@ for line in sys.stdin.buffer:
 
 
 class Program(NamedTuple):
-    """`command` ends with the URL of the server, or takes it from SAM2_MCP_URL."""
+    """A command that takes the server's URL where it says URL, or from SAM2_MCP_URL."""
 
     name: str
     command: tuple[str, ...]
-    url_is_argument: bool = True
+    matches_ids: bool = False  # made for hosts that match answers by id, not for those that take the next line
 
     def start(self, url: str) -> subprocess.Popen[bytes]:
         environ = {key: value for key, value in os.environ.items() if not key.startswith(("SAM2_MCP_", "PYTHON"))}
@@ -89,13 +89,20 @@ def own() -> list[Program]:
     bridge = (python, "-u", "-m", "sam2_mcp_bridge")
     return [
         Program(OURS, bridge),
-        Program(OURS_FULL, (*bridge, "--profile", "full")),
+        Program(OURS_FULL, (*bridge, "--profile", "full"), matches_ids=True),
         Program(FLOOR, (python, "-u", "-c", FLOOR_CODE, "URL")),
     ]
 
 
+PEERS_ARE = (
+    f"Peers: {MCP_PROXY_PACKAGE.replace('==', ' ')} (PyPI), "
+    f"{', '.join(' '.join(package) for package in NODE_PACKAGES.items())} (npm, started with node itself: npx would "
+    "add two processes and some 80 MB)."
+)
+
+
 def peers() -> list[Program | Absent]:
-    """The other bridges. The two on node are started with node itself: npx would add 80 MB to them."""
+    """The other bridges."""
     return [_installed("mcp-proxy", _mcp_proxy)] + [
         _installed(name, make) for name, make in (("supergateway", _supergateway), ("mcp-remote", _mcp_remote))
     ]

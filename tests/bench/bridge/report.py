@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tests.bench.bridge.behaviour import Outcome
 from tests.bench.bridge.figures import Latency, Start
-from tests.bench.bridge.programs import FLOOR, OURS, OURS_FULL, Absent
+from tests.bench.bridge.programs import FLOOR, OURS, OURS_FULL, PEERS_ARE, Absent
 
 HIGHEST_RATIO = 1.1  # to the floor, in start and memory
 HIGHEST_ADDED_P50_MS = 1.0
@@ -17,6 +17,7 @@ EQUAL_SHARE = 0.1
 # within the direct call's own distance from its median to its p95, if that is more.
 EQUAL_MS = HIGHEST_ADDED_P50_MS
 NOT_MEASURED = "not measured"
+HOW_JUDGED = "What a bridge does is judged as the station does, by the next line; profile full by ids, as its hosts do."
 
 
 class Column(NamedTuple):
@@ -120,7 +121,9 @@ def table(columns: Mapping[str, Column], direct: Latency, absent: list[Absent]) 
             continue
         cells = [_cell(row, name, found, direct) if name in columns else NOT_MEASURED for name in names]
         lines.append(f"| {row.title} | {' | '.join(cells)} |")
-    lines.append(f"\nDirect call: p50 {direct.p50_ms:.2f} ms, p95 {direct.p95_ms:.2f} ms.")
+    lines += ["", HOW_JUDGED] if any(column.outcomes for column in columns.values()) else [""]
+    lines += [PEERS_ARE] if set(names) - {OURS, OURS_FULL, FLOOR} else []
+    lines.append(f"Direct call: p50 {direct.p50_ms:.2f} ms, p95 {direct.p95_ms:.2f} ms.")
     lines += [f"{program.name} is not measured: {program.reason}" for program in absent]
     return "\n".join(lines)
 

@@ -172,6 +172,25 @@ def test_a_program_that_cannot_be_installed_is_named_with_the_reason(monkeypatch
     ]
 
 
+CHATTY = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
+    answer = {"content": [{"type": "text", "text": message["params"]["arguments"]["tag"]}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": answer}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("matches_ids", "kinds"), [(False, ["wrong", "right"]), (True, ["right", "right"])])
+def test_only_a_program_for_other_hosts_may_write_between_answers(
+    matches_ids: bool, kinds: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "CACHE", tmp_path)
+    with Host(Program("chatty", (sys.executable, "-c", CHATTY), matches_ids), "") as host:
+        assert [behaviour.ask(host, "echo", "mine").kind for _ in range(2)] == kinds
+
+
 BROKEN = (
     Program("silent", (sys.executable, "-c", "input()")),
     Program("ends", (sys.executable, "-c", "")),

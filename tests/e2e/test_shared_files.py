@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import signal
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from deploy.station.minimal_station.contract import Timings
 from PIL import Image, ImageDraw, ImageFont
 from tests.conftest import RunningWorker, serving
 from tests.unit.bridge.host import PATIENCE_S, Program, program_host
+from tests.unit.bridge.test_shares import again_and_again
 from tests.unit.station.harness import StationClient, running_station
 
 from sam2_mcp_bridge.uploads import META_KEY
@@ -255,26 +255,25 @@ def test_a_link_that_comes_and_goes_never_sends_what_is_outside(
     secret = picture(share.parent / "secret.png", "SECRET 99")
     handle = f"file_{hashlib.sha256(secret.read_bytes()).hexdigest()[:32]}"
     path, real, link = picture(share / "moving.png", "OPEN 11"), share / "real", share / "link"
-    stop = threading.Event()
 
     def swap() -> None:
-        while not stop.is_set():
-            path.rename(real)
-            link.symlink_to(secret)
-            link.rename(path)
-            path.unlink()
-            real.rename(path)
+        path.rename(real)
+        link.symlink_to(secret)
+        link.rename(path)
+        path.unlink()
+        real.rename(path)
 
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        results = [host.call("get_status", path=str(path)) for _ in range(300)]
-    finally:
-        stop.set()
-        thread.join()
+    sent: set[str] = set()
+    texts: list[str] = []
+    until_s = time.monotonic() + PATIENCE_S
+    with again_and_again(swap):
+        while len(texts) < 300 or not sent or not any("file_refused" in text for text in texts):
+            assert time.monotonic() < until_s
+            result = host.call("get_status", path=str(path))
+            texts.append(result["content"][0]["text"])
+            sent |= {entry["handle"] for entry in result.get("_meta", {}).get(META_KEY, [])}
     assert handle not in stored(worker)
-    sent = [entry["handle"] for result in results for entry in result.get("_meta", {}).get(META_KEY, [])]
-    assert set(sent) == {f"file_{hashlib.sha256(path.read_bytes()).hexdigest()[:32]}"}
+    assert sent == {f"file_{hashlib.sha256(path.read_bytes()).hexdigest()[:32]}"}
 
 
 @pytest.fixture

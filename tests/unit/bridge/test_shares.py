@@ -5,12 +5,15 @@ import os
 import posixpath
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.bridge.host import PATIENCE_S
 
 from sam2_mcp_bridge import shares as module
 from sam2_mcp_bridge.shares import Shares, is_below, local_path
@@ -226,16 +229,22 @@ def test_a_shared_folder_that_became_a_link_is_not_followed(share: Path) -> None
         module._walk(str(share), ("secret",))
 
 
-def swapped(act: Callable[[], None]) -> threading.Event:
-    """Does `act` again and again until the event is set."""
+@contextmanager
+def again_and_again(act: Callable[[], None]) -> Iterator[None]:
+    """Does `act` in another thread, over and over, while the block runs."""
     stop = threading.Event()
 
     def run() -> None:
         while not stop.is_set():
             act()
 
-    threading.Thread(target=run).start()
-    return stop
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("name", ["file", "sub/file"])
@@ -252,18 +261,17 @@ def test_a_link_swapped_in_all_the_time_never_gives_a_secret_away(share: Path, n
         part.unlink()
         real.rename(part)
 
-    stop = swapped(swap)
-    opened = 0
-    try:
-        for _ in range(3000):
+    opened = refused = tries = 0
+    until_s = time.monotonic() + PATIENCE_S
+    with again_and_again(swap):
+        while tries < 3000 or not (opened and refused):
+            assert time.monotonic() < until_s
+            tries += 1
             try:
                 assert content(shares, share / name) != SECRET
                 opened += 1
             except OSError:
-                continue
-    finally:
-        stop.set()
-    assert opened
+                refused += 1
 
 
 NAMES = ["file", "sub", "in", "sub_in", "out", "sub_out", "secret", "outside", "share", "..", ".", "", "circle", "none"]

@@ -534,13 +534,16 @@ def test_the_memory_of_hashes_is_bounded(worker: Worker, share: Path, monkeypatc
 
 
 @pytest.mark.parametrize("what", [HEAD, POST])
-def test_a_call_that_the_host_cancels_stops_its_upload(host: Host, worker: Worker, share: Path, what: str) -> None:
+@pytest.mark.parametrize("profile", ["station", "full"])
+def test_a_call_that_the_host_cancels_stops_its_upload(worker: Worker, share: Path, what: str, profile: str) -> None:
     worker.on[what] = fakes.hang(with_head=False)
-    host.send("tools/call", {"name": "echo", "arguments": {"source": str(share / "a.png")}}, id=99)
-    (call,) = worker.wait_for(what)
-    host.send("notifications/cancelled", {"requestId": 99})
-    assert call.cut.wait(PATIENCE_S)
-    assert host.silent() and not worker.received("tools/call")
+    with threaded_host(worker.url, share=(share,), profile=profile) as host:
+        host.initialize()
+        host.send("tools/call", {"name": "echo", "arguments": {"source": str(share / "a.png")}}, id=99)
+        (call,) = worker.wait_for(what)
+        host.send("notifications/cancelled", {"requestId": 99})
+        assert call.cut.wait(PATIENCE_S)
+        assert host.silent() and not worker.received("tools/call")
 
 
 def test_an_upload_that_is_not_taken_ends_at_the_deadline(worker: Worker, share: Path) -> None:

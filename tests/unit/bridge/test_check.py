@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import struct
+import sys
 import threading
 import time
 import zlib
@@ -20,6 +21,8 @@ from tests.fakes.certificates import Authority, refusing_client_certificates
 from tests.fakes.proxy import FakeProxy
 from tests.fakes.upstream import FakeUpstream
 
+import sam2_mcp_bridge
+from sam2_mcp_bridge import __main__ as entry
 from sam2_mcp_bridge import check, check_stages
 from sam2_mcp_bridge.check import Finding
 from sam2_mcp_bridge.check_stages import STAGES, Stages
@@ -232,6 +235,7 @@ def test_a_closed_port_fails_at_tcp() -> None:
     tcp = failed("http://127.0.0.1:9/mcp", "tcp")
     assert "port 9 of 127.0.0.1 takes no connection" in tcp.detail and "sam2-mcp-worker serve" in str(tcp.mend)
     assert "inside a container" in str(tcp.mend)
+    assert "inside a container" not in str(failed("http://127.0.0.2:9/mcp", "tcp").mend)
     assert "start the proxy" in str(failed("http://worker/mcp", "tcp", "--proxy", "http://127.0.0.1:9").mend)
 
 
@@ -526,3 +530,14 @@ def test_wrong_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as caught:
             check.main(flags)
         assert caught.value.code == 2 and "unrecognized arguments" in capsys.readouterr().err
+
+
+def test_the_entry_point_leads_here_and_says_when_httpx_is_missing(
+    fake: FakeUpstream, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert entry.main([f"--check={fake.url}"]) == 0
+    assert "ok           image" in capfd.readouterr().out
+    monkeypatch.delattr(sam2_mcp_bridge, "check")
+    monkeypatch.setitem(sys.modules, "sam2_mcp_bridge.check", None)
+    assert entry.main(["--check", fake.url]) == 3
+    assert "httpx cannot be imported" in capfd.readouterr().err

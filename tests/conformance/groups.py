@@ -65,21 +65,21 @@ SERVER_GROUPS = (
     ServerGroup("worker-modern", f"worker, {MODERN}", MODERN, "worker"),
     ServerGroup(
         "bridge-legacy",
-        f"bridge, host {LEGACY}, server of both eras",
+        f"bridge, host {LEGACY}, server of both",
         LEGACY,
         "bridge",
         not_applicable=HTTP_LEGACY,
     ),
     ServerGroup(
         "bridge-modern",
-        f"bridge, host {MODERN}, server of both eras",
+        f"bridge, host {MODERN}, server of both",
         MODERN,
         "bridge",
         not_applicable=HTTP_MODERN,
     ),
     ServerGroup(
         "bridge-legacy-on-modern",
-        f"bridge, host {LEGACY}, server {MODERN} only",
+        f"bridge, host {LEGACY}, server {MODERN}",
         LEGACY,
         "bridge",
         "modern",
@@ -88,7 +88,7 @@ SERVER_GROUPS = (
     ),
     ServerGroup(
         "bridge-modern-on-legacy",
-        f"bridge, host {MODERN}, server {LEGACY} only",
+        f"bridge, host {MODERN}, server {LEGACY}",
         MODERN,
         "bridge",
         "legacy",

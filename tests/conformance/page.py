@@ -17,9 +17,11 @@ The official suite `@modelcontextprotocol/conformance` {suite} and the command l
 `@modelcontextprotocol/inspector` {inspector}, against both programs and in both protocol eras. CI runs
 `python -m tests.conformance --check`, which fails on any outcome that differs from this page.
 
+In the tables 2025-11-25 stands for the era with a handshake ("legacy"), 2026-07-28 for the one without ("modern").
 A scenario passes when all its checks do; a warning of the suite counts as a failure. Expected failures stand, each with
-its reason, in `tests/conformance/baselines/`; one that no longer fails is an error too. Scenarios of extensions
-(`tasks-*`, `sep-2640-*`) belong to no protocol version and are left out: neither program offers these extensions.
+its reason, in `tests/conformance/baselines/`; one that no longer fails is an error too. The frozen requirements are
+the set that the suite scores for a release; its client half is in the client table. Scenarios of extensions (`tasks-*`,
+`sep-2640-*`) belong to no protocol version and are left out: neither program offers these extensions.
 
 """
 SERVER_INTRO = """

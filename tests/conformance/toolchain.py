@@ -29,7 +29,7 @@ def environment() -> dict[str, str]:
     """The caller's, with this Python's and Node's programs first and no settings of ours."""
     path = os.pathsep.join([str(NODE.parent), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SAM2_MCP_", "NODE_OPTIONS"))}
-    return kept | {"PATH": path, "NO_COLOR": "1"}
+    return kept | {"PATH": path, "NO_COLOR": "1", "npm_config_cache": str(CACHE / "npm")}
 
 
 def ensure() -> None:

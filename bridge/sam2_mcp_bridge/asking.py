@@ -40,7 +40,7 @@ class Question(NamedTuple):
     key: str | None = None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class ParkedCall:
     """A call that is open upstream while a modern host, which was told what is needed, has not called again."""
 

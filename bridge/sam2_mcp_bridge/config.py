@@ -42,7 +42,8 @@ DEFAULT_MAX_PARALLEL_CALLS = 16
 HIGHEST_MAX_PARALLEL_CALLS = 64
 
 
-@dataclass(frozen=True, slots=True)
+# No slots: since Python 3.14 they make dataclasses load inspect after all, 1.2 MB in each bridge.
+@dataclass(frozen=True)
 class Config:
     url: str = DEFAULT_URL
     token: str | None = field(default=None, repr=False)

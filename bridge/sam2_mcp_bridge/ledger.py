@@ -55,7 +55,7 @@ INSTRUCTIONS = (
 )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class _Entry:
     id: str | int | None
     method: str  # "" where the message had none

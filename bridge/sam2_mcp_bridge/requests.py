@@ -17,7 +17,7 @@ from sam2_mcp_bridge.errors import Failure
 UNCOUNTED = frozenset({"initialize", "subscriptions/listen"})
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Entry:
     """A request that is not answered."""
 

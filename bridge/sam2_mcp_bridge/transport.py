@@ -40,6 +40,9 @@ _KEEP_ALIVE_OPTIONS = [(getattr(socket, name), value) for name, value in _KEEP_A
 
 MAX_DETAIL_CHARACTERS = 160
 
+# Every byte is a character of it, so a session id that breaks the rules goes back as it came.
+HEADER_ENCODING = "latin-1"
+
 # What a proxy answers to CONNECT while the server behind it restarts.
 _PROXY_STATUS_OF_AN_OUTAGE = ("502 ", "503 ", "504 ")
 
@@ -181,8 +184,12 @@ class Transport:
                 yield response
             finally:
                 response.close()
+                # It knows its response, a cycle in which the request's body, megabytes at times, would stay for long.
+                vars(response).pop("stream", None)
         except httpx.TimeoutException as error:
             raise self.failure("timeout") from error
+        except httpx.InvalidURL as error:
+            raise self.failure("redirected", detail="to no address at all") from error
         except httpx.RequestError as error:
             # In TLS 1.3 the server's word on our certificate comes after the handshake. Nothing else that TLS reports
             # then tells whether the call ran.
@@ -226,13 +233,14 @@ class Transport:
             request = self._client.build_request(
                 http_method,
                 url,
-                headers={**headers, **authorization},
+                headers=httpx.Headers({**headers, **authorization}, HEADER_ENCODING),
                 content=content if isinstance(content, bytes) else content(),
                 timeout=_timeout(exchange),
                 extensions={"trace": exchange.trace},
             )
             try:
                 response = self._client.send(request, stream=True)
+                response.headers.encoding = HEADER_ENCODING
                 self._outage = Outage()
                 return response
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:

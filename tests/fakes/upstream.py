@@ -248,7 +248,7 @@ class FakeUpstream:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        self._writers: list[asyncio.StreamWriter] = []
+        self._writers: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
         self._connections: weakref.WeakSet[asyncio.Task[None]] = weakref.WeakSet()
         server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self._tls, limit=2**24)
         self.port = server.sockets[0].getsockname()[1]
@@ -263,7 +263,7 @@ class FakeUpstream:
                 task.cancel()
             await asyncio.wait(tasks, timeout=0.05)
         server.close()
-        for writer in self._writers:
+        for writer in list(self._writers):
             writer.transport.abort()
         await asyncio.sleep(0.01)  # transports close in the loop's next rounds
 
@@ -271,7 +271,7 @@ class FakeUpstream:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        self._writers.append(writer)
+        self._writers.add(writer)
         try:
             while await self._handle(reader, writer):
                 pass
@@ -282,7 +282,7 @@ class FakeUpstream:
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; whether the connection may carry another."""
-        lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         http_method, path, _ = lines[0].split(" ")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:-2])}
         call = Call(http_method, path, headers, b"", writer, reader)

@@ -112,11 +112,16 @@ def joined(*steps: bytes | Callable[[Call], bytes]) -> Callable[[Call], bytes]:
 # What the answers say
 
 
-def tag_of(call: Call) -> str:
-    """What this very call must be answered with; nothing where the host forgot to say."""
+def arguments_of(call: Call) -> dict[str, Any]:
+    """Those of a tools/call; none where the host made a mess of it."""
     params = call.message.get("params")
     arguments = params.get("arguments") if isinstance(params, dict) else None
-    return str(arguments.get("tag", "")) if isinstance(arguments, dict) else ""
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def tag_of(call: Call) -> str:
+    """What this very call must be answered with."""
+    return str(arguments_of(call).get("tag", ""))
 
 
 def own_answer(call: Call) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
+from typing import Any
 
-from tests.e2e.faults.case import Case, Expect, answered, either, failed, stalled
+from tests.e2e.faults.case import IMPATIENT_S, Case, Expect, answered, either, failed, stalled
 from tests.e2e.faults.script import (
     CHUNKED_JSON_HEAD,
     CHUNKED_SSE_HEAD,
     JSON_HEAD,
+    MIB,
     SSE_HEAD,
     Step,
     chunked,
@@ -22,20 +24,18 @@ from tests.e2e.faults.script import (
     script,
     stall,
 )
-from tests.fakes.upstream import JSON, SSE, Call, head
+from tests.fakes.upstream import JSON, SSE, Behaviour, Call, event, head, raw
 
 STATUS_LINE = b"HTTP/1.1 200 O"
 HALF_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/ev"
 PROGRESS = notification("notifications/progress", progressToken="x", progress=1)
 
 
-def half(make: Step) -> Step:
+def half(make: Callable[[Call], bytes]) -> Callable[[Call], bytes]:
     """The first half of the bytes."""
-    assert callable(make)
 
     def cut(call: Call) -> bytes:
         data = make(call)
-        assert isinstance(data, bytes)
         return data[: len(data) // 2]
 
     return cut
@@ -50,15 +50,8 @@ def kept_open_sse_head(_: Call) -> bytes:
     return f"HTTP/1.1 200 Fake\r\ncontent-type: {SSE}\r\n\r\n".encode()
 
 
-def chunk_of(make: Step) -> Step:
-    assert callable(make)
-
-    def whole(call: Call) -> bytes:
-        data = make(call)
-        assert isinstance(data, bytes)
-        return chunked(data)
-
-    return whole
+def chunk_of(make: Callable[[Call], bytes]) -> Callable[[Call], bytes]:
+    return lambda call: chunked(make(call))
 
 
 # At which point of an answer the connection ends: what was sent, what an orderly end and what a reset means there.
@@ -141,11 +134,69 @@ KEPT_OPEN = [
     Case("a slow trickle that ends in time", script(SSE_HEAD, in_pieces(own_event, 4, 0.002)), answered()),
 ]  # fmt: skip
 
-CASES = [*CUTS, *STALLS, *KEPT_OPEN]
-
-
 def real_answer(call: Call) -> list[bytes]:
-    """An answer as the SDK's server gives it: priming event with id and retry, a comment, progress, the result."""
-    message = json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}})
-    answer = own_event(call).replace(b"event: message\r\n", b"event: message\r\nid: 2\r\n")
-    return [b"id: 0\r\nretry: 3000\r\ndata: \r\n\r\n", b": ping\r\n\r\n", f"id: 1\r\ndata: {message}\r\n\r\n".encode(), answer]
+    """An answer as the SDK's server gives it: a priming event with retry, a comment, progress, the result."""
+    return [b"retry: 3000\r\ndata: \r\n\r\n", b": ping - 2026\r\n\r\n", PROGRESS, own_event(call)]
+
+
+# Streams whose events have ids: a server of 2025-11-25 lets the client take them up again by GET.
+def event_id(number: int) -> bytes:
+    return b"id: %d\r\nretry: 1\r\ndata: \r\n\r\n" % number
+
+
+def resumed(name: str, get: Behaviour, expect: Expect, **options: Any) -> Case:
+    """The stream is cut after an event with an id; the bridge may take it up again."""
+    behave = script(remember, SSE_HEAD, event_id(1), half(own_event))
+    return Case(f"resumed: {name}", behave, expect, others={"GET": get}, **options)
+
+
+_waiting: list[Call] = []
+
+
+async def remember(call: Call) -> None:
+    """The call whose answer the next GET brings."""
+    _waiting[:] = [call]
+
+
+def late(make: Callable[[Call], bytes]) -> Step:
+    """What the cut call would have got."""
+    return lambda _: make(_waiting[0])
+
+
+def turns(*behaviours: Behaviour) -> Behaviour:
+    """One for each GET of a call, from the first again for the next call."""
+    taken: dict[int, int] = {}
+
+    async def behave(call: Call) -> None:
+        number = taken[id(_waiting[0])] = taken.get(id(_waiting[0]), -1) + 1
+        await behaviours[min(number, len(behaviours) - 1)](call)
+
+    return behave
+
+
+RESUMED = [
+    resumed("with the rest", script(SSE_HEAD, late(own_event)), answered()),
+    resumed("with everything once more", script(SSE_HEAD, event_id(1), PROGRESS, late(own_event)), answered()),
+    resumed("with the answer twice", script(SSE_HEAD, late(own_event), late(own_event)), answered()),
+    resumed("cut twice, then the rest", turns(
+        script(SSE_HEAD, event_id(2), late(half(own_event))), script(SSE_HEAD, late(own_event))), answered()),
+    resumed("refused with 405", raw(405, "", b""), failed("no_answer")),
+    resumed("refused with 404", raw(404, "text/plain", b"Session not found"), failed("no_answer", "session_lost")),
+    resumed("with a page", raw(200, "text/html", b"<p>"), failed("no_answer", "not_mcp")),
+    resumed("with the answer to somebody else", script(SSE_HEAD, event({"jsonrpc": "2.0", "id": 10**9, "result": {}})),
+            failed("deadline", "no_answer"), deadline_s=IMPATIENT_S),
+    resumed("closed every time", script(), failed("deadline", "no_answer"), deadline_s=IMPATIENT_S),
+    resumed("stalls", script(SSE_HEAD, stall), failed("deadline"), deadline_s=IMPATIENT_S),
+    Case("retry in an hour", script(SSE_HEAD, b"id: 1\nretry: 3600000\ndata: \n\n"), failed("no_answer")),
+    Case("retry of 5000 digits", script(SSE_HEAD, b"id: 1\nretry: " + b"9" * 5000 + b"\ndata: \n\n"), failed("no_answer")),
+    Case("retry below zero", script(SSE_HEAD, b"id: 1\nretry: -1\ndata: \n\n"), failed("no_answer"),
+         others={"GET": raw(405, "", b"")}),
+    Case("an event id of 1 MiB", script(SSE_HEAD, b"id: " + b"i" * MIB + b"\nretry: 1\ndata: \n\n"), failed("no_answer"),
+         others={"GET": raw(405, "", b"")}),
+    Case("an event id in Korean", script(SSE_HEAD, "id: 사건\nretry: 1\ndata: \n\n".encode()), failed("no_answer"),
+         others={"GET": raw(405, "", b"")}),
+    Case("an event id with a NUL", script(SSE_HEAD, b"id: a\x00b\nretry: 1\ndata: \n\n"), failed("no_answer"),
+         others={"GET": raw(405, "", b"")}),
+]  # fmt: skip
+
+CASES = [*CUTS, *STALLS, *KEPT_OPEN, *RESUMED]

@@ -178,8 +178,8 @@ RPC = [
         shaped(f"result is {name}", lambda answer, value=value: answer | {"result": value}, "no_answer")
         for name, value in {"null": None, "a list": [], "a string": "x", "a number": 1, "true": True}.items()
     ],
-    shaped("answer in a batch", lambda answer: [answer], "no_answer"),
-    shaped("answer in a batch with another", lambda answer: [answer, answer | {"id": 4711}], "no_answer"),
+    shaped("answer in a batch", lambda answer: [answer]),
+    shaped("answer in a batch with another", lambda answer: [answer | {"id": 4711}, answer]),
     shaped("answer as a string of json in a batch", lambda answer: [json.dumps(answer)], "no_answer"),
     shaped("an empty batch", lambda _: [], "no_answer"),
     shaped("null instead of an answer", lambda _: None, "no_answer"),

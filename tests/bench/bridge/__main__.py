@@ -23,22 +23,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     installed: list[programs.Program | programs.Absent] = [*programs.own()]
     installed += [] if options.quick else programs.peers()
+    failed = {program.name: program.reason for program in installed if isinstance(program, programs.Absent)}
     measured = [program for program in installed if isinstance(program, programs.Program)]
-    absent = [program for program in installed if isinstance(program, programs.Absent)]
-    for program in absent:
-        print(f"{program.name} cannot be installed: {program.reason}", file=sys.stderr)
     if options.what == "setup":
+        print(failed or "Everything is installed.")
         return 0
     with Server(sys.executable) as server:
-        failures = {program.name: figures.trial(program, server.url) for program in measured}
-        measured = [program for program in measured if failures[program.name] is None]
-        absent += [programs.Absent(name, reason) for name, reason in failures.items() if reason is not None]
-        if not {programs.OURS, programs.FLOOR} <= {program.name for program in measured}:
-            print(f"The bridge and the floor must run: {failures}", file=sys.stderr)
-            return 1
-        starts = figures.measure_starts(measured, server.url, options.rounds)
-        latencies = figures.measure_latency(measured, server.url, options.calls)
+        starts = figures.measure_starts(measured, server.url, options.rounds, failed)
+        measured = [program for program in measured if program.name not in failed]
+        latencies = figures.measure_latency(measured, server.url, options.calls, failed)
+    measured = [program for program in measured if program.name not in failed]
+    if unusable := failed.keys() & {programs.OURS, programs.FLOOR}:
+        print(f"Nothing to compare: {', '.join(f'{name}: {failed[name]}' for name in unusable)}", file=sys.stderr)
+        return 1
     outcomes = {} if options.quick else play_all(measured)
+    absent = [programs.Absent(name, reason) for name, reason in failed.items()]
     columns = {
         program.name: report.Column(
             figures.median(starts[program.name]), latencies[program.name], outcomes.get(program.name, {})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 import httpx
@@ -53,21 +55,24 @@ def call(host: Host, tool: str, **arguments: float) -> None:
         raise RuntimeError(f"{tool}: {kind}")
 
 
-def trial(program: Program, url: str) -> str | None:
-    """Why the program cannot be measured; None if it can. Warms the page cache as well."""
-    try:
-        measure_start(program, url, large=True)
-    except RuntimeError as error:
-        return str(error)
-    return None
+def measure_starts(
+    programs: Sequence[Program], url: str, rounds: int, failed: dict[str, str]
+) -> dict[str, list[Start]]:
+    """`rounds` lives of each program, with the large result in the first three; one before them warms the page cache.
 
-
-def measure_starts(programs: Sequence[Program], url: str, rounds: int) -> dict[str, list[Start]]:
-    """`rounds` lives of each program, with the large result in the first three of them."""
+    A program that does not give the right answers goes into `failed` with the reason, and is left out from then on.
+    """
     starts: dict[str, list[Start]] = {program.name: [] for program in programs}
-    for number in range(rounds):
+    for number in range(-1, rounds):
         for program in programs:
-            starts[program.name].append(measure_start(program, url, large=number < LARGE_ROUNDS))
+            if program.name in failed:
+                continue
+            try:
+                start = measure_start(program, url, large=number < LARGE_ROUNDS)
+            except RuntimeError as error:
+                failed[program.name] = str(error)
+            else:
+                starts[program.name] += [start] if number >= 0 else []
     return starts
 
 
@@ -84,24 +89,22 @@ def _median_memory(memories: Sequence[Memory]) -> Memory:
     return Memory(*(statistics.median(values) for values in zip(*memories, strict=True)))
 
 
-def measure_latency(programs: Sequence[Program], url: str, calls: int) -> dict[str, Latency]:
-    """Of calls one after another, beside the same call made directly ("direct")."""
-    direct = Direct(url)
-    hosts = {program.name: Host(program, url) for program in programs}
-    try:
-        asks: dict[str, Callable[[], None]] = {"direct": direct.call}
-        for name, host in hosts.items():
+def measure_latency(programs: Sequence[Program], url: str, calls: int, failed: dict[str, str]) -> dict[str, Latency]:
+    """Of calls one after another, beside the same call made directly ("direct"); `failed` as for the starts."""
+    with ExitStack() as stack:
+        asks: dict[str, Callable[[], None]] = {"direct": stack.enter_context(Direct(url)).call}
+        for program in programs:
+            host = stack.enter_context(Host(program, url))
             host.shake_hands()
-            asks[name] = lambda host=host: call(host, "echo")  # type: ignore[misc]
+            asks[program.name] = partial(call, host, "echo")
         times_ms: dict[str, list[float]] = {name: [] for name in asks}
         for _ in range(LATENCY_CHUNKS):
-            for name, ask in asks.items():
-                times_ms[name] += [_timed_ms(ask) for _ in range(calls // LATENCY_CHUNKS)]
-    finally:
-        for host in hosts.values():
-            host.__exit__()
-        direct.close()
-    return {name: latency(values) for name, values in times_ms.items()}
+            for name in [name for name in asks if name not in failed]:
+                try:
+                    times_ms[name] += [_timed_ms(asks[name]) for _ in range(calls // LATENCY_CHUNKS)]
+                except RuntimeError as error:
+                    failed[name] = str(error)
+    return {name: latency(values) for name, values in times_ms.items() if name not in failed}
 
 
 def latency(times_ms: Sequence[float]) -> Latency:
@@ -131,5 +134,8 @@ class Direct:
     def call(self) -> None:
         self._post("tools/call", {"name": "echo", "arguments": {"tag": TEXT_BYTES}})
 
-    def close(self) -> None:
+    def __enter__(self) -> Direct:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._client.close()

@@ -98,7 +98,8 @@ class Host:
     def shake_hands(self, patience_s: float = STATION_PATIENCE_S) -> float | None:
         """Seconds from the start of the process to the answer of initialize; None without one."""
         request_id = self.send("initialize", HANDSHAKE)
-        if not (line := self.answer(request_id, patience_s)) or "result" not in json.loads(line):
+        line = self.answer(request_id, patience_s)
+        if not line or b'"result"' not in line:
             return None
         ready_s = time.perf_counter() - self.started_s
         self.send("notifications/initialized", notify=True)

@@ -177,8 +177,8 @@ import json, sys
 for line in sys.stdin:
     message = json.loads(line)
     print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
-    answer = {"content": [{"type": "text", "text": message["params"]["arguments"]["tag"]}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": answer}), flush=True)
+    answer = {"content": [{"type": "text", "text": message["params"].get("arguments", {}).get("tag", "")}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": answer}), flush=True)
 """
 
 
@@ -200,7 +200,27 @@ BROKEN = (
 @pytest.mark.parametrize("program", BROKEN, ids=lambda program: program.name)
 def test_a_program_that_does_not_answer_is_not_measured(program: Program, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(programs, "CACHE", tmp_path)
-    assert figures.trial(program, "http://127.0.0.1:9/") == "it does not answer initialize and tools/list"
+    failed: dict[str, str] = {}
+    assert figures.measure_starts([program], "http://127.0.0.1:9/", 2, failed) == {program.name: []}
+    assert failed == {program.name: "it does not answer initialize and tools/list"}
+
+
+def test_a_program_that_fails_on_the_way_is_left_out_of_the_latencies(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(programs, "CACHE", tmp_path)
+    mute = Program("mute", (sys.executable, "-c", CHATTY))  # its first line is no answer
+    failed: dict[str, str] = {}
+    with Server(sys.executable) as server:
+        assert figures.measure_latency([mute], server.url, 20, failed).keys() == {"direct"}
+    assert failed == {"mute": "echo: wrong"}
+
+
+def test_without_bridge_or_floor_there_is_nothing_to_compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(programs, "CACHE", tmp_path)
+    monkeypatch.setattr(programs, "own", lambda: [Program(OURS, (sys.executable, "-c", ""))])
+    assert bench.main(["--quick"]) == 1
+    assert "it does not answer initialize" in capsys.readouterr().err
 
 
 def test_each_scene_tells_a_good_bridge_from_the_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

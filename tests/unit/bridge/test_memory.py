@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.fakes.upstream import FakeUpstream
 
 # A large block, and above it in the heap a small one that stays: the heap cannot shrink under it.
 LARGE_BLOCKS = """
@@ -34,6 +35,27 @@ def test_large_blocks_go_back_to_the_system() -> None:
 
     assert grown_mb("settled") < 1
     assert grown_mb("as usual") > 5  # or the test would show nothing
+
+
+def test_a_finished_exchange_leaves_nothing_to_the_garbage_collector() -> None:
+    """A cycle would hold the body of its request until a full collection, which may be a hundred calls later."""
+    code = """
+import gc, sys, time
+from sam2_mcp_bridge import config, upstream
+from sam2_mcp_bridge.transport import Exchange
+to = upstream.Upstream(config.Config(url=sys.argv[1]))
+def call():
+    to.request(Exchange(time.monotonic() + 20), "tools/call", {"name": "echo", "arguments": {}})
+call()
+gc.collect()
+gc.disable()
+for _ in range(5):
+    call()
+print(gc.collect())
+"""
+    with FakeUpstream() as fake:
+        command = [sys.executable, "-c", code, fake.url]
+        assert int(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout) == 0
 
 
 def test_a_libc_without_these_settings_is_left_alone() -> None:

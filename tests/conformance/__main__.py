@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import difflib
 import os
+import subprocess
 import sys
 
 from tests.conformance import toolchain
@@ -63,7 +64,10 @@ def main() -> int:
     options = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("SAM2_MCP_") and name != "SAM2_MCP_TESSDATA_DIR"]:
         del os.environ[name]
-    toolchain.ensure()
+    try:
+        toolchain.ensure()
+    except subprocess.SubprocessError as error:
+        return report([f"the suite could not be installed, its installer says why above ({error})"])
     groups = select(options.quick, options.only)
     if options.quick or options.only:
         return report(problems_of(asyncio.run(run_groups(groups))))

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 from tests.conformance.checks import (
@@ -27,6 +28,8 @@ from tests.e2e.rehearsal.processes import Program, free_port, running
 # A scenario that hangs ends here; the slowest honest one takes 3 s on a busy machine.
 SCENARIO_LIMIT_MS = 60_000
 SUITE_LIMIT_S = 300.0
+# Enough for the last traceback.
+LOG_CHARACTERS = 2000
 CONTRACT = "stdio-contract"
 
 
@@ -44,19 +47,40 @@ async def run_group(group: Group, scenarios: list[str]) -> Judgement:
             scenarios = [*scenarios, *([CONTRACT] if group.program == "bridge" else [])]
         else:
             results = await _client_results(group, scenarios, folder)
-    return judge(scenarios, results, baseline, group.not_applicable)
+        judgement = judge(scenarios, results, baseline, group.not_applicable)
+        if judgement.problems:
+            judgement.problems += _logs(folder)
+    return judgement
+
+
+def _logs(folder: Path) -> list[str]:
+    """What the servers of a group said at the end."""
+    texts = {path.name: path.read_text(encoding="utf-8", errors="replace").strip() for path in folder.glob("*.log")}
+    return [f"{name}: {text[-LOG_CHARACTERS:]}" for name, text in sorted(texts.items()) if text]
 
 
 async def scenarios_of(group: Group) -> list[str]:
     """The names of all scenarios that the suite has for a group's side and version."""
     frozen = isinstance(group, ServerGroup) and group.requirements
     arguments = ["list", f"--{group.side}", *(["--requirements", group.version] if frozen else [])]
-    _, output = await suite(*arguments)
+    output = (await suite(*arguments)).stdout
     return required_scenarios(output, group.side) if frozen else listed_scenarios(output, group.version)
 
 
-async def suite(*arguments: str) -> tuple[int, str]:
-    """The suite's exit code and standard output."""
+class Ended(NamedTuple):
+    """How the suite ended, and what it said."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+async def suite(*arguments: str) -> Ended:
+    """Run the suite with these arguments.
+
+    Raises:
+        TimeoutError: it did not end.
+    """
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         str(NODE),
@@ -69,20 +93,21 @@ async def suite(*arguments: str) -> tuple[int, str]:
         cwd=ROOT,
     )
     try:
-        stdout, _ = await asyncio.wait_for(process.communicate(), SUITE_LIMIT_S)
+        stdout, stderr = await asyncio.wait_for(process.communicate(), SUITE_LIMIT_S)
     except TimeoutError:
         process.kill()
         raise
     assert process.returncode is not None
-    return process.returncode, stdout.decode("utf-8")
+    return Ended(process.returncode, stdout.decode("utf-8"), stderr.decode("utf-8"))
 
 
 async def _server_results(group: ServerGroup, folder: Path) -> Results:
     async with _served(group, folder) as url:
         selected = ["--requirements", group.version] if group.requirements else _suite_of(group.version)
         limit = ["--timeout", str(SCENARIO_LIMIT_MS)]
-        await suite("server", "--url", url, *selected, *limit, "-o", str(folder / "results"))
+        ended = await suite("server", "--url", url, *selected, *limit, "-o", str(folder / "results"))
         results = read_results(folder / "results")
+        assert results, f"the suite ran nothing: {ended.stderr or ended.stdout}"
         if group.program == "bridge":
             results[CONTRACT] = await _contract(url)
     return results
@@ -122,7 +147,7 @@ async def _client_results(group: ClientGroup, scenarios: list[str], folder: Path
     for scenario in scenarios:
         if "/" in scenario:  # the authorization scenarios, none of which concerns the bridge
             continue
-        code, _ = await suite(
+        ended = await suite(
             "client",
             *("--command", shlex.join(driver)),
             *("--scenario", scenario, "--spec-version", group.version),
@@ -130,7 +155,7 @@ async def _client_results(group: ClientGroup, scenarios: list[str], folder: Path
         )
         results |= read_results(folder)
         checks = results.setdefault(scenario, [])
-        if code != 0 and (words := _last_words(folder, scenario)):
+        if ended.code != 0 and (words := _last_words(folder, scenario)):
             checks.append(Check("driver", "FAILURE", words))
     return results
 

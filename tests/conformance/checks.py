@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 FAILING = ("FAILURE", "WARNING")
+# The suite repeats itself where a check fails for many messages.
+MESSAGE_CHARACTERS = 400
 # The suite names its result folders so: server-tools-list-2026-07-28T12-00-00-000Z.
 FOLDER = re.compile(r"(?:server-)?(?P<scenario>.+)-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z")
 LISTED = re.compile(r"  - (?P<name>\S+) \[(?P<versions>[^\]]*)\]")
@@ -45,7 +47,7 @@ def read_results(folder: Path) -> Results:
 def _message(entry: Mapping[str, object]) -> str:
     details = entry.get("details")
     more = details.get("message", "") if isinstance(details, dict) else ""
-    return str(entry.get("errorMessage") or more)
+    return " ".join(str(entry.get("errorMessage") or more).split())[:MESSAGE_CHARACTERS]
 
 
 def listed_scenarios(text: str, version: str) -> list[str]:

@@ -14,7 +14,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from sam2_mcp_bridge.errors import Failure
 
 # RFC 8089: no authority, an empty one or localhost. Other authorities are other machines.
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))", re.IGNORECASE)
-_DRIVE = re.compile(r"/([A-Za-z])[:|]")
+_DRIVE = re.compile(r"^/([A-Za-z])[:|]")
 
 # NONBLOCK: opening a pipe would wait for its other end. NOCTTY: a terminal must not become ours.
 _FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
@@ -48,7 +48,7 @@ def local_path(text: str, paths: ModuleType = os.path) -> str | None:
     if url := _FILE_URL.match(text):
         text = unquote(text[url.end() :], errors="surrogateescape")
         if paths.sep == "\\":
-            text = _DRIVE.sub(r"\1:", text, count=1)
+            text = _DRIVE.sub(r"\1:", text)
     if not paths.isabs(text):
         return None
     # POSIX lets a path begin with exactly two slashes and mean something else; no system of today does.
@@ -166,9 +166,10 @@ def _walk(root: str, parts: tuple[str, ...]) -> int:
 
 
 def _compare(real: str) -> int:
-    descriptor = os.open(real, _FILE)
-    now = os.path.realpath(real)
-    if now != real or not os.path.samestat(os.lstat(real), os.fstat(descriptor)):
+    descriptor, same = os.open(real, _FILE), False
+    with suppress(OSError):  # gone again
+        same = os.path.realpath(real) == real and os.path.samestat(os.lstat(real), os.fstat(descriptor))
+    if not same:
         os.close(descriptor)
         raise _refused("it was replaced while it was opened")
     return descriptor

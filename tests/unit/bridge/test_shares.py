@@ -117,6 +117,7 @@ def test_an_absolute_path_or_file_url_is_a_local_path(text: str, path: str | Non
         ("file:///C|/share/a.png", "C:\\share\\a.png"),
         ("file://localhost/C:/share/a.png", "C:\\share\\a.png"),
         ("file:/C:/share/a.png", "C:\\share\\a.png"),
+        ("file:///C%3A/share/D:/a.png", "C:\\share\\D:\\a.png"),
         ("\\\\server\\share\\a.png", "\\\\server\\share\\a.png"),
         ("file://server/share/a.png", None),
         ("C:a.png", None),

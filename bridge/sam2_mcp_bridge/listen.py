@@ -46,7 +46,8 @@ class LegacyListener:
     def __init__(self, upstream: Upstream, exchange: Exchange, params: Any, on_message: OnMessage) -> None:
         self._upstream = upstream
         self._exchange = exchange
-        uris = as_object(as_object(params).get("notifications")).get("resourceSubscriptions")
+        self._wanted = as_object(as_object(params).get("notifications"))
+        uris = self._wanted.get("resourceSubscriptions")
         self._uris = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
         self._on_message = on_message
         self._parser = EventParser(MAX_BODY_BYTES)
@@ -77,6 +78,8 @@ class LegacyListener:
     def _listen(self) -> Refusal | None:
         """Open the stream and follow it to its end; a refusal where there is no use in opening it again."""
         session = self._upstream.contact.established(self._exchange)
+        if session.id is None and not self._wanted:
+            return NO_STREAM  # the server's requests are all that could come, and without a session there are none
         if session is not self._session:
             self._parser = EventParser(MAX_BODY_BYTES)  # event ids are a session's own
         with self._upstream.rpc.get(self._exchange, session, self._parser.last_event_id) as response:

@@ -123,6 +123,12 @@ def test_a_server_without_a_stream_says_so(case: str) -> None:
         assert len(fake.received("GET")) == 1
 
 
+def test_a_server_that_reports_nothing_and_keeps_no_session_is_not_even_asked() -> None:
+    with FakeUpstream() as fake:
+        outcome = Listener(connected(fake, None), {"notifications": {}}).outcome()
+        assert isinstance(outcome, Refusal) and fake.received("GET") == []
+
+
 def test_a_refused_subscription_ends_it() -> None:
     with FakeUpstream() as fake:
         upstream = connected(fake)

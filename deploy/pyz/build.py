@@ -4,8 +4,8 @@ The same sources give the same bytes on any machine, with any Python: names are 
 nothing is compressed, since the output of a compressor depends on its version. httpx is not inside: whoever starts the
 file has it importable, or reads on stderr that it is missing.
 
-No bytecode either. It fits one minor version of Python only, would make the file depend on whoever built it, and what
-it would save at a start is in docs/performance.md.
+No bytecode either: it fits one minor version of Python, and would make the file depend on whoever built it. Measured on
+Python 3.13, a session starts in 0.12 s rather than 0.07 s for that, and takes 0.3 MB more of 11.5.
 """
 
 from __future__ import annotations

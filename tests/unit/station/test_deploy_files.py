@@ -38,6 +38,13 @@ def test_the_compose_file_keeps_the_compose_specification() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.suffix)
+def test_a_dockerfile_passes_the_linter(dockerfile: Path) -> None:
+    command = [str(Path(sys.executable).with_name("hadolint")), "--failure-threshold", "style", str(dockerfile)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_station_has_512_mb_and_no_swap() -> None:
     station = service("station")
     assert station["mem_limit"] == station["memswap_limit"] == "512m"

@@ -119,10 +119,6 @@ class _CookieJar:
         if self._jar is not None or "set-cookie" in response.response.headers:
             self.__getattr__("extract_cookies")(response, request)
 
-    def add_cookie_header(self, request: Any) -> None:
-        if self._jar is not None:
-            self._jar.add_cookie_header(request)
-
 
 class _Request:
     """What httpx shows to the cookie jar; the real one is made if the jar looks at it."""

@@ -23,6 +23,8 @@ _WORDS = {
     "not_started": "{subject} waited {limit_s:g} s behind other calls of this session and was not started; calls of "
     "one session run one after another: call it again, one at a time.",
     "still_queued": "{subject} waited {limit_s:g} s and was not started; call it again, with fewer calls at once.",
+    "no_contact": "{subject} waited {limit_s:g} s for a first answer of the worker and was not started; see that the "
+    "worker runs and that SAM2_MCP_URL is its address, then call again.",
     "no_input": "{subject} needs an answer of this host's user, and none came within {limit_s:g} s; call it again.",
     "no_such_input": "{subject} needs {detail} of this host, which does not offer that; use a host that does.",
     "input_refused": "{subject} needs an answer of this host's user and got none ({detail}); call it again and answer.",

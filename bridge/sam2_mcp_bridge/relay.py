@@ -255,6 +255,7 @@ class Relay:
         if server is self._server:
             return []
         self._server, self._server_log_level, self._reconnect_at_s = server, None, None
+        self._listening.met()
         return self._restore(now_s) + self._news()
 
     def _restore(self, now_s: float) -> list[Action]:
@@ -366,7 +367,8 @@ class Relay:
             if entry.method == "initialize":
                 actions += self._greet(entry)
                 continue
-            code, limit_s = "deadline" if entry.call is not None else "still_queued", self._limit_s
+            waited = "no_contact" if self._connecting else "still_queued"
+            code, limit_s = "deadline" if entry.call is not None else waited, self._limit_s
             if entry.left_s is not None:
                 code, limit_s = "no_input", INPUT_LIMIT_S
             actions += self._requests.give_up(entry, "deadline")
@@ -391,5 +393,5 @@ class Relay:
                 self._requests.running < self._max_parallel_calls or entry.method in UNCOUNTED
             ):
                 actions += self._start(entry)
-        actions += self._listening.tend(self._wanted(), self._requests.number, now_s)
+        actions += self._listening.tend(self._server, self._wanted(), self._requests.number, now_s)
         return actions + self._asking.sweep()

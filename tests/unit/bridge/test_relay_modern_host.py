@@ -421,7 +421,7 @@ def test_a_subscription_waits_for_the_server_but_not_for_ever() -> None:
     assert drive.message["error"]["data"]["reason"] == "unreachable"
     drive.modern("sub", "subscriptions/listen", notifications=5)
     drive.wait(LIMIT_S)
-    assert drive.message["error"]["data"]["reason"] == "still_queued"
+    assert drive.message["error"]["data"]["reason"] == "no_contact"
     drive.connected(legacy_server({}))
     drive.modern("sub", "subscriptions/listen", notifications=5)
     assert drive.message["params"]["notifications"] == {}

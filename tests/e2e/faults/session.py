@@ -108,11 +108,19 @@ class Session(Program):
         self.send(method, params, id=self._ids)
         return self.take(self._ids)
 
-    def tagged_call(self, name: str = "echo", **arguments: Any) -> tuple[str, dict[str, Any]]:
-        """A tools/call with a tag that no other has; the tag and the result."""
+    def start_call(self, name: str = "echo", **arguments: Any) -> str:
+        """Send a tools/call with a tag that no other has; the tag, which is also its id."""
         tag = f"{name}-{next(_tags)}"
-        answer = self.ask("tools/call", {"name": name, "arguments": {"tag": tag, **arguments}})
-        return tag, result_of(answer, name)
+        self.send("tools/call", {"name": name, "arguments": {"tag": tag, **arguments}}, id=tag)
+        return tag
+
+    def result(self, tag: str) -> dict[str, Any]:
+        return result_of(self.take(tag), tag.partition("-")[0])
+
+    def tagged_call(self, name: str = "echo", **arguments: Any) -> tuple[str, dict[str, Any]]:
+        """A tools/call and its result; the tag and the result."""
+        tag = self.start_call(name, **arguments)
+        return tag, self.result(tag)
 
     @contextmanager
     def deaf(self) -> Iterator[None]:

@@ -66,4 +66,3 @@ class Stage:
         """No fault any more; what was asked must not have gone astray."""
         assert not [call for call in self.upstream.calls if call.path.startswith(STOLEN)], "a redirect was followed"
         self.upstream.on = dict(self._quiet)
-

@@ -155,7 +155,9 @@ def test_a_host_that_reads_late_gets_every_line_in_order(begin: Begin, upstream:
     assert goes_on(host)
 
 
-def test_a_host_that_does_not_read_for_longer_than_the_deadline_loses_no_line(begin: Begin, upstream: FakeUpstream) -> None:
+def test_a_host_that_does_not_read_for_longer_than_the_deadline_loses_no_line(
+    begin: Begin, upstream: FakeUpstream
+) -> None:
     host = begin(deadline_s=IMPATIENT_S)
     upstream.on["tools/call"] = sse(big)
     with host.deaf():
@@ -165,7 +167,10 @@ def test_a_host_that_does_not_read_for_longer_than_the_deadline_loses_no_line(be
         time.sleep(2 * IMPATIENT_S)  # the fault itself
     for number in range(5):
         result = host.take(number)["result"]
-        assert result == tool_text(f"t{number}-" + "x" * 300_000) or failed("not_started", "deadline").mistake(result, "") is None
+        assert (
+            result == tool_text(f"t{number}-" + "x" * 300_000)
+            or failed("not_started", "deadline").mistake(result, "") is None
+        )
     upstream.on["tools/call"] = sse(own_event)
     assert goes_on(host)
 

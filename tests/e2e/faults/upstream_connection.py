@@ -134,6 +134,7 @@ KEPT_OPEN = [
     Case("a slow trickle that ends in time", script(SSE_HEAD, in_pieces(own_event, 4, 0.002)), answered()),
 ]  # fmt: skip
 
+
 def real_answer(call: Call) -> list[bytes]:
     """An answer as the SDK's server gives it: a priming event with retry, a comment, progress, the result."""
     return [b"retry: 3000\r\ndata: \r\n\r\n", b": ping - 2026\r\n\r\n", PROGRESS, own_event(call)]

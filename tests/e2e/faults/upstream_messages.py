@@ -315,7 +315,9 @@ TALK = [
 def handshake(name: str, behave: Behaviour, *codes: str, **options: Any) -> Case:
     """The handshake that the call needs goes like this; the call itself would be answered."""
     expect = failed(*codes) if codes else answered()
-    return Case(name, first_then(WANTS_SESSION, sse(own_event)), expect, others={"initialize": behave}, posts=2, **options)
+    return Case(
+        name, first_then(WANTS_SESSION, sse(own_event)), expect, others={"initialize": behave}, posts=2, **options
+    )
 
 
 def session_id(value: bytes) -> Behaviour:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sam2_mcp_bridge.actions import Abort, Action, Answer, Listen, Refusal
+from sam2_mcp_bridge.actions import Abort, Action, Answer, Listen, Refusal, Server
 
 # After a stream ended; doubles while nothing comes, because a server that is down must not cost CPU.
 FIRST_PAUSE_S = 1.0
@@ -21,26 +21,34 @@ class Listening:
 
     def __init__(self) -> None:
         self.call: int | None = None
-        self._filter: dict[str, Any] | None = None
+        self._open_for: tuple[str, dict[str, Any]] | None = None  # revision of the server, and filter
         self._pause_s = FIRST_PAUSE_S
         self.retry_at_s: float | None = None
 
-    def tend(self, wanted: dict[str, Any] | None, number: Callable[[], int], now_s: float) -> list[Action]:
-        """Listen to what is wanted now; None is nothing at all. `number` gives the call of a new stream."""
+    def tend(
+        self, server: Server | None, wanted: dict[str, Any] | None, number: Callable[[], int], now_s: float
+    ) -> list[Action]:
+        """Listen to what is wanted of this server now; None is nothing at all. `number` gives the call of a stream."""
+        open_for = None if server is None or wanted is None else (server.version, wanted)
         due = self.retry_at_s is not None and self.retry_at_s <= now_s
-        if wanted == self._filter and not due:
+        if open_for == self._open_for and not due:
             return []
         actions = self.stop()
-        self._filter = wanted
-        if wanted is not None:
+        self._open_for = open_for
+        if wanted is not None and open_for is not None:
             self.call = call = number()
             actions.append(Listen(call, {"notifications": wanted}))
         return actions
 
     def stop(self) -> list[Action]:
         """Close the stream, so that the next `tend` opens another one."""
-        call, self.call, self._filter, self.retry_at_s = self.call, None, None, None
+        call, self.call, self._open_for, self.retry_at_s = self.call, None, None, None
         return [] if call is None else [Abort(call)]
+
+    def met(self) -> None:
+        """The server is a new one: what the former one refused may be tried at once."""
+        if self.call is None:
+            self._open_for = self.retry_at_s = None
 
     def streamed(self) -> None:
         """Something came: the server is there."""

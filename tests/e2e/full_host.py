@@ -30,14 +30,13 @@ class FarServer:
     """tests/e2e/far_server.py as a process; its socket outlives it, so that it can be started again."""
 
     def __init__(self, *flags: str) -> None:
-        self._flags = flags
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/mcp"
-        self.start()
+        self.start(*flags)
 
-    def start(self) -> None:
+    def start(self, *flags: str) -> None:
         fd = self._socket.fileno()
-        command = [sys.executable, "-m", "tests.e2e.far_server", "--fd", str(fd), *self._flags]
+        command = [sys.executable, "-m", "tests.e2e.far_server", "--fd", str(fd), *flags]
         self._process = subprocess.Popen(command, pass_fds=[fd], stdin=subprocess.DEVNULL)
 
     def ready(self) -> FarServer:

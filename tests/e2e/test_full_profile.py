@@ -152,11 +152,28 @@ def test_a_server_that_starts_anew_costs_no_line_and_is_listened_to_again(era: s
                 host.begin("subscriptions/listen", notifications={"toolsListChanged": True})
                 host.notice("notifications/subscriptions/acknowledged")
             server.stop()
-            server.start()
+            server.start(*flags)
             assert host.tool("release", name="x") == "released"
             if era == "legacy" and "--stateless" not in flags:
                 until_heard(host, "tools_changed", "notifications/tools/list_changed")
             assert all("error" not in message or era == "modern" for message in host.rest())
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(("before", "after"), [("legacy", "modern"), ("modern", "legacy")])
+def test_a_server_may_come_back_in_the_other_era(before: str, after: str) -> None:
+    server = FarServer("--era", before).ready()
+    try:
+        with full_host(server, "legacy") as host:
+            host.start()
+            host.do("resources/subscribe", uri="test://static-text")
+            server.stop()
+            server.start("--era", after)
+            assert host.tool("release", name="x") == "released"
+            until_heard(host, "tools_changed", "notifications/tools/list_changed")
+            until_heard(host, "resource_changed", "notifications/resources/updated", uri="test://static-text")
+            assert host.tool("test_input_required_result_elicitation") == "Hello, Kim!"
     finally:
         server.close()
 

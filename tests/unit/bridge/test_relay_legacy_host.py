@@ -401,11 +401,22 @@ def test_a_stream_that_ends_is_opened_again_after_pauses_that_grow() -> None:
     assert len(drive.sends) == count + 2
 
 
-def test_a_server_that_refuses_to_be_listened_to_is_not_asked_again() -> None:
+def test_a_server_that_refuses_to_be_listened_to_is_not_asked_again_but_its_successor_is() -> None:
     drive = ready(legacy_server())
     drive.answer(Refusal({"code": -32601, "message": "no"}))
     drive.wait(1000)
     assert len(drive.sends) == 1
+    drive.take(drive.relay.met(legacy_server(), drive.now_s))
+    assert len(drive.sends) == 2
+
+
+def test_a_server_that_comes_back_in_the_other_era_is_listened_to_in_its_way() -> None:
+    drive = ready(legacy_server())
+    (old,) = drive.sends
+    drive.take(drive.relay.met(legacy_server(), drive.now_s))
+    assert drive.sends == [old], "the stream of a server that is like the former one finds its way itself"
+    drive.take(drive.relay.met(modern_server(), drive.now_s))
+    assert drive.aborted == [old.call] and isinstance(drive.newest, Listen)
 
 
 def test_notifications_of_the_host_reach_a_server_that_knows_them() -> None:

@@ -24,6 +24,8 @@ MAX_BODY_BYTES = 32 * 2**20
 # An error page larger than this has no words worth repeating.
 MAX_ERROR_BODY_BYTES = 64 * 1024
 
+UNPACKED_CHUNK_BYTES = 64 * 1024
+
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
@@ -69,10 +71,10 @@ def _pieces(response: httpx.Response, parser: EventParser, failure: MakeFailure)
     try:
         if media_type == "text/event-stream":
             parser.restart()
-            for chunk in response.iter_bytes():
+            for chunk in _chunks(response, failure):
                 yield from parser.feed(chunk)
         elif media_type in ("application/json", ""):
-            yield _read(response, MAX_BODY_BYTES)
+            yield _read(response, MAX_BODY_BYTES, failure)
         else:
             raise failure("not_mcp", http_status=response.status_code, detail=media_type)
     except EventTooLarge as error:
@@ -95,8 +97,8 @@ def refusal(response: httpx.Response, session: Session | None, failure: MakeFail
         Failure: there is none, or a better word is known.
     """
     status, body = response.status_code, b""
-    with suppress(EventTooLarge):
-        body = _read(response, MAX_ERROR_BODY_BYTES)
+    with suppress(EventTooLarge, Failure):
+        body = _read(response, MAX_ERROR_BODY_BYTES, failure)
     value = _value(body)
     answer = _response(value) if isinstance(value, dict) else None
     refused = answer if isinstance(answer, Refusal) else None
@@ -129,9 +131,30 @@ def _is_lost(status: int, rpc_code: int | None, text: str, is_named: bool, sessi
     return status == 400 and (changed or lacks_envelope)
 
 
-def _read(response: httpx.Response, limit_bytes: int) -> bytes:
+def _chunks(response: httpx.Response, failure: MakeFailure) -> Iterator[bytes]:
+    """The body as it comes, unpacked in small pieces: httpx would make 64 MB of 64 KB of a bomb."""
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding == "identity":
+        yield from response.iter_bytes()
+        return
+    if encoding not in ("gzip", "deflate"):
+        raise failure("not_mcp", http_status=response.status_code, detail=f"content-encoding {encoding}")
+    import zlib  # only for gateways that compress although identity was asked for
+
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # either header
+    try:
+        for chunk in response.iter_raw():
+            while chunk:
+                yield unpacker.decompress(chunk, UNPACKED_CHUNK_BYTES)
+                chunk = unpacker.unconsumed_tail
+    except zlib.error as error:
+        detail = f"content-encoding {encoding} and other bytes"
+        raise failure("not_mcp", http_status=response.status_code, detail=detail) from error
+
+
+def _read(response: httpx.Response, limit_bytes: int, failure: MakeFailure) -> bytes:
     body = bytearray()
-    for chunk in response.iter_bytes():
+    for chunk in _chunks(response, failure):
         body += chunk
         if len(body) > limit_bytes:
             raise EventTooLarge

@@ -13,6 +13,7 @@ import sys
 
 from tests.conformance import toolchain
 from tests.conformance.checks import Judgement
+from tests.conformance.foreign import run_foreign
 from tests.conformance.groups import CLIENT_GROUPS, SERVER_GROUPS, Group
 from tests.conformance.inspector import run_inspector
 from tests.conformance.page import PAGE, render
@@ -46,8 +47,10 @@ def select(quick: bool, only: list[str]) -> list[Group]:
 async def whole(groups: list[Group]) -> tuple[str, list[str]]:
     """The page of a full run, and all problems."""
     judgements = await run_groups(groups)
-    inspected, problems = await run_inspector()
-    return render(judgements, inspected), [*problems_of(judgements), *problems]
+    inspected, inspector_problems = await run_inspector()
+    visited, foreign_problems = await run_foreign()
+    page = render(judgements, inspected, visited)
+    return page, [*problems_of(judgements), *inspector_problems, *foreign_problems]
 
 
 def problems_of(judgements: dict[str, Judgement]) -> list[str]:

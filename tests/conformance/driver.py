@@ -38,6 +38,7 @@ class Host(Program):
     def __init__(self, url: str, version: str, profile: str) -> None:
         super().__init__(url, "--profile", profile)
         self._version = version
+        self.notifications: list[Message] = []
 
     @property
     def is_modern(self) -> bool:
@@ -63,7 +64,7 @@ class Host(Program):
         """
         self._ids += 1
         if self.is_modern:
-            params["_meta"] = {
+            params["_meta"] = params.get("_meta", {}) | {
                 META + "protocolVersion": self._version,
                 META + "clientInfo": CLIENT,
                 META + "clientCapabilities": CAPABILITIES,
@@ -72,19 +73,22 @@ class Host(Program):
         while "method" in (message := self.answer()):
             if "id" in message:
                 self._serve(message)
+            else:
+                self.notifications.append(message)
         assert message["id"] == self._ids, message
         if "error" in message:
             raise RpcError(message["error"])
         return message["result"]
 
-    def call(self, name: str, arguments: Message | None = None, **more: Any) -> Message:
+    def call(self, name: str, arguments: Message | None = None, meta: Message | None = None, **more: Any) -> Message:
         """Call a tool, and again for as long as it wants input."""
-        result = self.ask("tools/call", name=name, arguments=arguments or {}, **more)
+        extra = more if meta is None else more | {"_meta": meta}
+        result = self.ask("tools/call", name=name, arguments=arguments or {}, **extra)
         if result.get("resultType") != "input_required":
             return result
         responses = {key: respond(question) for key, question in result["inputRequests"].items()}
         state = {"requestState": result["requestState"]} if "requestState" in result else {}
-        return self.call(name, arguments, inputResponses=responses, **state)
+        return self.call(name, arguments, meta, inputResponses=responses, **state)
 
     def tools(self) -> dict[str, Message]:
         return {tool["name"]: tool for tool in self.ask("tools/list")["tools"]}

@@ -5,9 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.conformance.checks import Judgement, Row
+from tests.conformance.foreign import ERAS
+from tests.conformance.foreign import ERRANDS as FOREIGN_ERRANDS
 from tests.conformance.groups import CLIENT_GROUPS, SERVER_GROUPS, Group
 from tests.conformance.inspector import COLUMNS, ERRANDS
 
+KEYS = {"conformance": "suite", "inspector": "inspector", "server-everything": "everything"}
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 INTRO = """<!-- written by `python -m tests.conformance --write`: do not edit -->
 
@@ -51,6 +54,16 @@ host.
 """
 
 
+FOREIGN_INTRO = """
+## A server of another SDK
+
+npm's `@modelcontextprotocol/server-everything` {everything}, in TypeScript, of 2025-11-25 and with sessions, behind the
+bridge in profile `full`. A raw host of either era calls its tools; three of them ask back, for the user, the model and
+the folders of the host, one reports progress.
+
+"""
+
+
 class Notes:
     """Reasons, numbered in the order of their first use."""
 
@@ -64,12 +77,16 @@ class Notes:
         return "".join(f"{number}. {reason}\n" for reason, number in self._numbers.items())
 
 
-def render(judgements: Mapping[str, Judgement], inspected: Mapping[tuple[str, str, str], Row]) -> str:
+def render(
+    judgements: Mapping[str, Judgement],
+    inspected: Mapping[tuple[str, str, str], Row],
+    visited: Mapping[tuple[str, str], Row],
+) -> str:
     """The whole page."""
-    notes = Notes()
+    notes, pinned = Notes(), versions()
     server_columns = [group for group in SERVER_GROUPS if not group.requirements]
     parts = [
-        INTRO.format(**versions()),
+        INTRO.format(**pinned),
         _totals(judgements),
         SERVER_INTRO.format(contract="stdio-contract"),
         _scenarios(server_columns, judgements, notes),
@@ -77,15 +94,17 @@ def render(judgements: Mapping[str, Judgement], inspected: Mapping[tuple[str, st
         _scenarios(CLIENT_GROUPS, judgements, notes),
         INSPECTOR_INTRO,
         _inspector(inspected),
+        FOREIGN_INTRO.format(**pinned),
+        _foreign(visited),
         f"\n## Reasons\n\n{notes.text()}",
     ]
     return "".join(parts)
 
 
 def versions() -> dict[str, str]:
-    """The pinned versions of suite and Inspector, from the file that pins them."""
+    """The pinned versions, from the file that pins them."""
     pinned = json.loads((Path(__file__).parent / "package.json").read_text(encoding="utf-8"))["dependencies"]
-    return {name.rpartition("/")[2].replace("conformance", "suite"): version for name, version in pinned.items()}
+    return {KEYS[name.rpartition("/")[2]]: version for name, version in pinned.items()}
 
 
 def _totals(judgements: Mapping[str, Judgement]) -> str:
@@ -123,6 +142,13 @@ def _family(scenario: str) -> str:
 def _inspector(inspected: Mapping[tuple[str, str, str], Row]) -> str:
     lines = [_row("errand", *(f"{target}, {era}" for target, era in COLUMNS)), _row(*["---"] * (len(COLUMNS) + 1))]
     lines += [_row(each.name, *(inspected[each.name, *column].verdict for column in COLUMNS)) for each in ERRANDS]
+    return "".join(lines)
+
+
+def _foreign(visited: Mapping[tuple[str, str], Row]) -> str:
+    lines = [_row("tool", *(f"host {version}" for version in ERAS.values())), _row(*["---"] * (len(ERAS) + 1))]
+    tools = [errand.tool for errand in FOREIGN_ERRANDS]
+    lines += [_row(f"`{tool}`", *(visited[tool, era].verdict for era in ERAS)) for tool in tools]
     return "".join(lines)
 
 

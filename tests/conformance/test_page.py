@@ -1,8 +1,11 @@
 from tests.conformance.checks import Judgement, Row
+from tests.conformance.foreign import ERAS
+from tests.conformance.foreign import ERRANDS as FOREIGN_ERRANDS
 from tests.conformance.groups import CLIENT_GROUPS, SERVER_GROUPS
 from tests.conformance.inspector import COLUMNS, ERRANDS
 from tests.conformance.page import render, versions
 
+VISITED = {(errand.tool, era): Row("pass") for errand in FOREIGN_ERRANDS for era in ERAS}
 INSPECTED = {(errand.name, *column): Row("pass") for errand in ERRANDS for column in COLUMNS}
 
 
@@ -10,12 +13,12 @@ def page(**rows: Row) -> str:
     judgements = {group.key: Judgement({"ping": Row("pass", (), 2)}) for group in (*SERVER_GROUPS, *CLIENT_GROUPS)}
     judgements["worker-legacy"].rows |= rows
     judgements["client-legacy"].rows |= {f"auth/{n}": Row("not applicable", ("no OAuth",)) for n in range(3)}
-    return render(judgements, INSPECTED)
+    return render(judgements, INSPECTED, VISITED)
 
 
 def test_the_page_names_the_pinned_versions() -> None:
     assert all(version in page() for version in versions().values())
-    assert set(versions()) == {"suite", "inspector"}
+    assert set(versions()) == {"suite", "inspector", "everything"}
 
 
 def test_each_reason_is_told_once_and_marked_where_it_holds() -> None:

@@ -1,4 +1,4 @@
-"""Node, the official suite and the Inspector in pinned versions, below .cache and nowhere else.
+"""Node, the official suite, the Inspector and a foreign server in pinned versions, below .cache and nowhere else.
 
 Node comes from its wheel on PyPI, so that a Python index and an npm registry are all that a machine must reach; both
 are asked through their ordinary clients, which read whatever mirror the machine is set up for.
@@ -21,6 +21,7 @@ LOCK_FILES = ("package.json", "package-lock.json")
 
 SUITE = PACKAGES / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 INSPECTOR = PACKAGES / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+EVERYTHING = PACKAGES / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 
 SETUP_LIMIT_S = 300.0
 
@@ -50,7 +51,8 @@ def ensure() -> None:
 
 def _is_current() -> bool:
     """Whether the installed packages are those of the lock file; npm writes its own record when it is done."""
-    done = (PACKAGES / "node_modules" / ".package-lock.json").is_file() and SUITE.is_file() and INSPECTOR.is_file()
+    done = (PACKAGES / "node_modules" / ".package-lock.json").is_file()
+    done = done and all(program.is_file() for program in (SUITE, INSPECTOR, EVERYTHING))
     ours, theirs = Path(__file__).parent / LOCK_FILES[1], PACKAGES / LOCK_FILES[1]
     return done and theirs.is_file() and ours.read_bytes() == theirs.read_bytes()
 

@@ -148,6 +148,13 @@ def is_loud_enough(level: Any, wanted: str | None) -> bool:
     return not known or _LOG_LEVELS.index(level) >= _LOG_LEVELS.index(wanted)
 
 
+def is_quiet_at(level: str | None, server: Server | None, told: str | None) -> bool:
+    """Whether a legacy server, which logs for all requests alike, has not been told to log from this level on."""
+    if level is None or server is None or server.modern or "logging" not in server.capabilities:
+        return False
+    return not is_loud_enough(level, told)
+
+
 def offered_filter(server: Server) -> dict[str, Any]:
     """The subscription filter for every list that this server reports changes of."""
     return {
@@ -167,10 +174,9 @@ def honoured_filter(wanted: dict[str, Any], server: Server) -> dict[str, Any]:
     return honoured | ({"resourceSubscriptions": uris} if can_subscribe(server) and (uris := uris_of(wanted)) else {})
 
 
-def setting_outcome(method: str, server: Server) -> dict[str, Any]:
-    """What a legacy host gets for a setting that a modern server takes with each request or subscription."""
-    able = "logging" in server.capabilities if method == "logging/setLevel" else can_subscribe(server)
-    return {"result": {}} if able else {"error": not_found(method)}
+def takes_setting(method: str, server: Server) -> bool:
+    """Whether what a legacy host sets with this method means anything to a modern server."""
+    return "logging" in server.capabilities if method == "logging/setLevel" else can_subscribe(server)
 
 
 def can_subscribe(server: Server) -> bool:

@@ -18,7 +18,6 @@ from typing import Any
 
 from sam2_mcp_bridge import eras, notices
 from sam2_mcp_bridge.actions import (
-    HANDSHAKE_VERSIONS,
     MODERN_VERSION,
     Abort,
     Action,
@@ -39,7 +38,7 @@ from sam2_mcp_bridge.framing import INTERNAL_ERROR, INVALID_REQUEST, Message, No
 from sam2_mcp_bridge.host_session import HostSession
 from sam2_mcp_bridge.listening import Listening
 from sam2_mcp_bridge.requests import UNCOUNTED, Entry, Requests
-from sam2_mcp_bridge.session import as_object
+from sam2_mcp_bridge.session import OWN_HOST, as_object
 
 # What a host waits for at its start. A worker that runs answers in a fraction of it.
 INITIALIZE_WAIT_S = 3.0
@@ -50,9 +49,6 @@ OWN_REQUEST_LIMIT_S = 5.0
 
 # Far above what hosts have under way; one that asks faster than it is answered must not fill the memory.
 MAX_OPEN_REQUESTS = 1000
-
-# What a host that never made a handshake is taken for.
-_NOBODY = Host(HANDSHAKE_VERSIONS[-1], {}, {})
 
 # Answered by what the server is: not without one.
 _ABOUT_SERVER = eras.MODERN_ONLY | eras.LEGACY_ONLY
@@ -186,11 +182,12 @@ class Relay:
         return self._connect(host) if self._speaker is None or method == "initialize" else []
 
     def _host_of(self, request: Request) -> Host | dict[str, Any]:
-        """Who asks, or the error that its envelope gets. The era is a matter of each request."""
+        """Who asks, or the error that its envelope gets. The era is a matter of each request; without handshake and
+        envelope the host is one that can do nothing."""
         has_envelope = eras.VERSION_KEY in eras.meta_of(request.params)
         if request.method == "initialize" and not has_envelope:
             return eras.legacy_host(request.params)
-        known = self._speaker or _NOBODY if self._session is None else self._session.host
+        known = self._speaker or OWN_HOST if self._session is None else self._session.host
         lacks_envelope = self._session is None and request.method in eras.MODERN_ONLY
         is_modern = has_envelope or lacks_envelope or known.version == MODERN_VERSION
         return eras.modern_host(request.params) if is_modern else known
@@ -288,7 +285,7 @@ class Relay:
 
     def _start(self, entry: Entry) -> list[Action]:
         """The next step of a request that waits: answer it here if that can be done, else send it."""
-        server, session = self._server, self._session
+        server = self._server
         if entry.method == "initialize":
             return self._greet(entry)
         if entry.method in _ABOUT_SERVER:
@@ -296,17 +293,24 @@ class Relay:
                 return self._connect(self._speaker or entry.host)
             if entry.method == "subscriptions/listen":
                 return self._listen(entry, server)
-            if entry.method == "server/discover" and not server.modern:
-                return self._requests.answer(entry, result=eras.discover_result(server))
-            if session is not None and not entry.modern:
-                session.set(entry.method, entry.params)
-            if server.modern and not entry.modern:
-                return self._requests.answer(entry, **eras.setting_outcome(entry.method, server))
+            if entry.method == "server/discover":
+                told = self._requests.answer
+                return self._send(entry) if server.modern else told(entry, result=eras.discover_result(server))
+            return self._set(entry, server)
         return self._send(entry)
 
     def _greet(self, entry: Entry) -> list[Action]:
         assert self._session is not None
         return self._requests.answer(entry, result=self._session.greet(self._server))
+
+    def _set(self, entry: Entry, server: Server) -> list[Action]:
+        """A setting for the whole session, which a modern server takes with each request or subscription instead."""
+        session = self._session
+        if server.modern and (session is None or not eras.takes_setting(entry.method, server)):
+            return self._requests.answer(entry, error=eras.not_found(entry.method))
+        if session is not None:
+            session.set(entry.method, entry.params)
+        return self._requests.answer(entry, result={}) if server.modern else self._send(entry)
 
     def _listen(self, entry: Entry, server: Server) -> list[Action]:
         """A subscription of a modern host: passed on to a modern server, else served from what a legacy one tells."""
@@ -320,19 +324,13 @@ class Relay:
 
     def _send(self, entry: Entry) -> list[Action]:
         call = self._requests.attach(entry, self._requests.number())
-        if entry.log_level is not None and self._is_quiet_at(entry.log_level):
+        if eras.is_quiet_at(entry.log_level, self._server, self._server_log_level):
             entry.sets_level = True
             return [Send(call, "logging/setLevel", {"level": entry.log_level}, entry.deadline_s)]
         params = as_object(entry.params) | entry.inputs if entry.inputs else entry.params
         if not entry.modern and self._session is not None and self._session.log_level is not None:
             params = eras.with_meta(as_object(params), **{eras.LOG_LEVEL_KEY: self._session.log_level})
         return [Send(call, entry.method, params, entry.deadline_s)]
-
-    def _is_quiet_at(self, level: str) -> bool:
-        """Whether a legacy server, which logs for the whole session, has not been told to log from this level on."""
-        if self._server is None or self._server.modern or "logging" not in self._server.capabilities:
-            return False
-        return not eras.is_loud_enough(level, self._server_log_level)
 
     def _record(self, entry: Entry, answer: Answer, now_s: float) -> list[Action]:
         """Turn an answer of upstream into the request's line, or into the next step."""

@@ -178,6 +178,14 @@ def test_a_server_may_come_back_in_the_other_era(before: str, after: str) -> Non
         server.close()
 
 
+@pytest.mark.parametrize("server", ERAS)
+def test_a_host_without_handshake_or_envelope_is_served(servers: dict[str, FarServer], server: str) -> None:
+    with full_host(servers[server], "legacy") as host:
+        assert host.do("ping") == {}
+        assert host.tool("test_tool_with_progress", {"progressToken": 1}) == "reported three times"
+        assert len(host.notices) == 3
+
+
 @pytest.mark.parametrize(("name", "is_station"), [("mcp-station", True), ("Claude", False)])
 def test_auto_looks_at_the_first_request(servers: dict[str, FarServer], name: str, is_station: bool) -> None:
     with full_host(servers["legacy"], "legacy", None, "--profile", "auto") as host:

@@ -306,6 +306,18 @@ def test_a_modern_server_without_logs_or_subscriptions_refuses_them() -> None:
     assert [message["error"]["code"] for message in drive.messages] == [-32601, -32601]
 
 
+def test_settings_without_a_session_are_the_server_s_affair() -> None:
+    drive = Drive()
+    drive.request(1, "logging/setLevel", {"level": "info"})
+    drive.connected(legacy_server())
+    assert isinstance(drive.newest, Send) and drive.newest.method == "logging/setLevel"
+    drive.answer(Result({}))
+    drive.lines.clear()
+    drive.take(drive.relay.met(modern_server(), drive.now_s))
+    drive.request(1, "logging/setLevel", {"level": "info"})
+    assert drive.message["error"]["code"] == -32601
+
+
 def test_what_a_host_has_set_is_set_again_in_a_new_session() -> None:
     drive = ready(legacy_server())
     drive.request(1, "logging/setLevel", {"level": "info"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -192,3 +194,19 @@ def test_auto_looks_at_the_first_request(servers: dict[str, FarServer], name: st
         client = {"name": name, "version": "1"}
         told = host.do("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
         assert (told["serverInfo"]["name"] == "sam2-mcp") is is_station
+
+
+ONLY_FULL = {"relay", "eras", "asking", "requests", "notices", "listening", "host_session", "listen", "modern"}
+
+
+@pytest.mark.parametrize(("profile", "loaded"), [("station", set()), ("full", ONLY_FULL), ("auto", ONLY_FULL)])
+def test_the_station_pays_for_nothing_that_only_other_hosts_need(profile: str, loaded: set[str]) -> None:
+    """And those have all of it before standard input is read."""
+    code = (
+        "import os, sys\n"
+        "from sam2_mcp_bridge import app, config, stdio\n"
+        f"app.Bridge(config.Config(profile={profile!r}), stdio.Wire(*os.pipe()))\n"
+        "print(*(name.partition('.')[2] for name in sys.modules if name.startswith('sam2_mcp_bridge.')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
+    assert ONLY_FULL & set(done.stdout.split()) == loaded

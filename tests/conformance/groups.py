@@ -17,11 +17,10 @@ BASELINES = Path(__file__).parent / "baselines"
 HTTP_LEGACY = {
     "dns-rebinding-protection": "Host and Origin belong to HTTP; hosts reach the bridge by stdio",
     "server-session-lifecycle": "sessions belong to HTTP; over stdio the process is the session",
-    "server-sse-*": "event streams belong to HTTP; over stdio there are lines",
+    "server-sse-polling": "event streams belong to HTTP; over stdio there are lines",
 }
 HTTP_MODERN = {
     "dns-rebinding-protection": HTTP_LEGACY["dns-rebinding-protection"],
-    "server-sse-*": HTTP_LEGACY["server-sse-*"],
     "http-*": "headers belong to HTTP; hosts reach the bridge by stdio",
 }
 NO_AUTHORIZATION = {

@@ -40,6 +40,7 @@ from sam2_mcp_bridge.actions import (
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.ledger import Ledger
+from sam2_mcp_bridge.memory import Trimmer
 from sam2_mcp_bridge.stdio import Wire, complain
 from sam2_mcp_bridge.threads import start
 from sam2_mcp_bridge.transport import Aborted, Exchange
@@ -83,6 +84,7 @@ class Bridge:
         self._streamed_ahead = threading.BoundedSemaphore(MAX_STREAMED_AHEAD)
         self._reported: set[str] = set()
         self._served = threading.Event()
+        self._trimmer = Trimmer()
         self._stuck = stuck
 
     def serve(self) -> None:
@@ -124,14 +126,15 @@ class Bridge:
         return self._ledger.received(message, at_s)
 
     def _next_actions(self) -> list[Action]:
-        deadline_s = self._ledger.next_deadline_s
+        times_s = [at_s for at_s in (self._ledger.next_deadline_s, self._trimmer.due_s) if at_s is not None]
         try:
-            event = self._events.get(timeout=deadline_s and max(0.0, deadline_s - time.monotonic()))
+            event = self._events.get(timeout=max(0.0, min(times_s) - time.monotonic()) if times_s else None)
         except Empty:
             event = self._clock_moved
         return self._news() + event()
 
     def _clock_moved(self) -> list[Action]:
+        self._trimmer.clock_moved(time.monotonic())
         return self._ledger.clock_moved(time.monotonic())
 
     def _carry_out(self, actions: list[Action]) -> bool:
@@ -199,7 +202,9 @@ class Bridge:
 
     def _answered(self, call: int, answer: Answer) -> list[Action]:
         self._exchanges.pop(call, None)
-        return self._ledger.answered(call, answer, time.monotonic())
+        now_s = time.monotonic()
+        self._trimmer.worked(now_s)
+        return self._ledger.answered(call, answer, now_s)
 
     def _news(self) -> list[Action]:
         """The relay must know a new or changed server before anything that came of it."""

@@ -68,3 +68,30 @@ print(json.dumps(gc.get_freeze_count() > 0))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) is True
+
+
+FREED_BETWEEN = """
+import time
+from pathlib import Path
+from sam2_mcp_bridge.memory import TRIM_AFTER_S, Trimmer
+def resident_mb():
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) / 256
+trimmer = Trimmer()
+blocks = [bytes(2000) for _ in range(10_000)]
+last = bytes(2000)
+del blocks
+before = resident_mb()
+trimmer.clock_moved(1.0)
+trimmer.worked(2.0)
+trimmer.worked(3.0)
+assert trimmer.due_s == 2.0 + TRIM_AFTER_S and before - resident_mb() < 1
+trimmer.clock_moved(trimmer.due_s)
+assert trimmer.due_s is None
+print(before - resident_mb())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_blocks_that_were_freed_between_others_go_back_to_the_system() -> None:
+    command = [sys.executable, "-c", FREED_BETWEEN]
+    assert float(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout) > 10

@@ -6,9 +6,7 @@ of its own (`python -m tests.conformance.foreign URL VERSION`): what the bridge 
 must not get into the process that runs the suite.
 """
 
-import asyncio
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -17,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.conformance.checks import Row
+from tests.conformance.child import run_to_end
 from tests.conformance.groups import LEGACY, MODERN
-from tests.conformance.toolchain import EVERYTHING, NODE, ROOT, environment
+from tests.conformance.toolchain import EVERYTHING, NODE
 from tests.e2e.rehearsal.processes import Program, free_port, running
 
 if TYPE_CHECKING:
@@ -90,17 +89,9 @@ async def run_foreign() -> tuple[dict[tuple[str, str], Row], list[str]]:
 
 async def _visited(url: str, version: str) -> dict[str, str]:
     command = [sys.executable, "-m", "tests.conformance.foreign", url, version]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment(), cwd=ROOT
-    )
-    try:
-        stdout, stderr = await asyncio.wait_for(process.communicate(), VISIT_LIMIT_S)
-    except TimeoutError:
-        process.kill()
-        raise
-    assert process.returncode == 0, stderr.decode("utf-8")
-    found: dict[str, str] = json.loads(stdout)
+    ended = await run_to_end(command, VISIT_LIMIT_S)
+    assert ended.code == 0, ended.stderr
+    found: dict[str, str] = json.loads(ended.stdout)
     return found
 
 

@@ -4,9 +4,7 @@ The worker is the real one with real tools and files, reached over HTTP; the bri
 front of it, in both profiles.
 """
 
-import asyncio
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -17,7 +15,8 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 from tests.conformance.checks import Row
-from tests.conformance.toolchain import INSPECTOR, NODE, ROOT, environment
+from tests.conformance.child import run_to_end
+from tests.conformance.toolchain import INSPECTOR, NODE
 from tests.e2e.rehearsal.processes import Program, free_port, running
 from tests.fakes.documents import document, good_page
 
@@ -82,26 +81,14 @@ async def run_inspector() -> tuple[dict[tuple[str, str, str], Row], list[str]]:
 async def _run(errand: Errand, target: list[str], era: str, home: Path) -> str:
     """Empty when the Inspector was content and its output says what it must."""
     arguments = ["--cli", *target, "--protocol-era", era, *errand.arguments, "-q", "--format", "json"]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *(str(NODE), str(INSPECTOR), *arguments),
-        stdin=subprocess.DEVNULL,
-        stdout=pipe,
-        stderr=pipe,
-        # It keeps a folder of settings in the home folder.
-        env=environment() | {"HOME": str(home)},
-        cwd=ROOT,
-    )
+    # It keeps a folder of settings in the home folder.
     try:
-        stdout, stderr = await asyncio.wait_for(process.communicate(), CALL_LIMIT_S)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return f"no end after {CALL_LIMIT_S:.0f} s"
-    output = stdout.decode("utf-8")
-    if process.returncode != 0:
-        return f"exit code {process.returncode}: {(stderr.decode('utf-8') or output)[-600:]}"
-    return "" if errand.expected in output else f"{errand.expected!r} is not in {output[:600]}"
+        ended = await run_to_end([str(NODE), str(INSPECTOR), *arguments], CALL_LIMIT_S, HOME=str(home))
+    except TimeoutError as error:
+        return str(error)
+    if ended.code != 0:
+        return f"exit code {ended.code}: {(ended.stderr or ended.stdout)[-600:]}"
+    return "" if errand.expected in ended.stdout else f"{errand.expected!r} is not in {ended.stdout[:600]}"
 
 
 def _target(name: str, url: str) -> list[str]:

@@ -1,14 +1,11 @@
 """Runs groups: starts the servers, starts the suite, and hands the outcome to the judge."""
 
-import asyncio
 import shlex
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx
 from tests.conformance.checks import (
@@ -21,8 +18,9 @@ from tests.conformance.checks import (
     read_results,
     required_scenarios,
 )
+from tests.conformance.child import Ended, run_to_end
 from tests.conformance.groups import BASELINES, ClientGroup, Group, ServerGroup
-from tests.conformance.toolchain import NODE, ROOT, SUITE, environment
+from tests.conformance.toolchain import NODE, SUITE
 from tests.e2e.rehearsal.processes import Program, free_port, running
 
 # A scenario that hangs ends here; the slowest honest one takes 3 s on a busy machine.
@@ -67,38 +65,9 @@ async def scenarios_of(group: Group) -> list[str]:
     return required_scenarios(output, group.side) if frozen else listed_scenarios(output, group.version)
 
 
-class Ended(NamedTuple):
-    """How the suite ended, and what it said."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
 async def suite(*arguments: str) -> Ended:
-    """Run the suite with these arguments.
-
-    Raises:
-        TimeoutError: it did not end.
-    """
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        str(NODE),
-        str(SUITE),
-        *arguments,
-        stdin=subprocess.DEVNULL,
-        stdout=pipe,
-        stderr=pipe,
-        env=environment(),
-        cwd=ROOT,
-    )
-    try:
-        stdout, stderr = await asyncio.wait_for(process.communicate(), SUITE_LIMIT_S)
-    except TimeoutError:
-        process.kill()
-        raise
-    assert process.returncode is not None
-    return Ended(process.returncode, stdout.decode("utf-8"), stderr.decode("utf-8"))
+    """Run the suite with these arguments."""
+    return await run_to_end([str(NODE), str(SUITE), *arguments], SUITE_LIMIT_S)
 
 
 async def _server_results(group: ServerGroup, folder: Path) -> Results:

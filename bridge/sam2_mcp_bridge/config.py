@@ -6,6 +6,7 @@ tls.py when they are needed. No secret shows in a repr or in an error text.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,16 +113,22 @@ def _folders(given: str | list[str]) -> tuple[Path, ...]:
     for folder in folders:
         if not folder.is_dir():
             raise ValueError(f"{str(folder)!r} is no folder")
-        if folder.parent == folder:
+        real = os.path.realpath(folder)  # a link to everything is as much
+        if os.path.dirname(real) == real:  # noqa: PTH120 - Path's resolve raises for a loop of links
             raise ValueError("must not be a whole file system: name the folders that hold what may be sent")
     return folders
 
 
 def _between(low: float, high: float, kind: Callable[[str], float], reason: str) -> Callable[[str], float]:
+    name = "whole number" if kind is int else "number"
+
     def check(text: str) -> float:
-        value = kind(text)
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
         if not low <= value <= high:
-            raise ValueError(f"must be from {low:g} to {high:.0f}: {reason}")
+            raise ValueError(f"must be a {name} from {low:g} to {high:.0f}: {reason}")
         return value
 
     return check

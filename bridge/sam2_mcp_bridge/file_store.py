@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sam2_mcp_bridge.errors import Failure, code_of_status
 from sam2_mcp_bridge.framing import decode
+from sam2_mcp_bridge.responses import read_body
 from sam2_mcp_bridge.shares import SharedFile
+from sam2_mcp_bridge.sse import EventTooLarge
 from sam2_mcp_bridge.transport import Exchange, Transport
+
+if TYPE_CHECKING:
+    import httpx
 
 # The worker's names for the same things (its uploads.py and web/routes.py; a test holds them equal).
 HANDLE_DIGITS = 32
 UPLOAD_LIMIT_HEADER = "Sam2-Mcp-Max-Upload-Bytes"
 
+# Of a number of bytes; Python refuses to make a number of some thousand digits.
+MAX_LIMIT_DIGITS = 18
 # The answer to an upload is a few hundred bytes of JSON.
 MAX_REPLY_BYTES = 64 * 1024
 # Uploading twice does no harm, so what may pass is tried again while the deadline allows.
@@ -63,7 +70,7 @@ class FileStore:
         limit = headers.get(UPLOAD_LIMIT_HEADER, "")
         if status == 200 and headers.get("ETag") == f'"{sha256}"':
             return True
-        if status == 404 and limit.isdecimal():
+        if status == 404 and limit.isdecimal() and len(limit) <= MAX_LIMIT_DIGITS:
             if file.size > int(limit):
                 raise file.failure("file_too_large", f"at most {limit}")
             return False
@@ -75,7 +82,7 @@ class FileStore:
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.size)}
         path = f"files?name={quote(Path(file.path).name, safe='', errors='replace')}"
         with self._transport.send(exchange, "POST", headers, file.chunks, path) as response:
-            reply = _reply(next(response.iter_bytes(MAX_REPLY_BYTES), b""))
+            reply = self._reply(response)
         if response.is_success and "sha256" in reply:
             if reply["sha256"] != sha256:
                 raise file.failure("file_changed")
@@ -87,10 +94,9 @@ class FileStore:
         code = "no_answer" if response.is_success else code_of_status(status)
         raise self._transport.failure(code, http_status=status, detail=f"HTTP {status}{words}")
 
-
-def _reply(body: bytes) -> dict[str, Any]:
-    with suppress(ValueError):
-        value = decode(body, "replace")
-        if isinstance(value, dict):
-            return value
-    return {}
+    def _reply(self, response: httpx.Response) -> dict[str, Any]:
+        with suppress(ValueError, EventTooLarge, Failure):
+            value = decode(read_body(response, MAX_REPLY_BYTES, self._transport.failure), "replace")
+            if isinstance(value, dict):
+                return value
+        return {}

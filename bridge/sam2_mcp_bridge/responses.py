@@ -74,7 +74,7 @@ def _pieces(response: httpx.Response, parser: EventParser, failure: MakeFailure)
             for chunk in _chunks(response, failure):
                 yield from parser.feed(chunk)
         elif media_type in ("application/json", ""):
-            yield _read(response, MAX_BODY_BYTES, failure)
+            yield read_body(response, MAX_BODY_BYTES, failure)
         else:
             raise failure("not_mcp", http_status=response.status_code, detail=media_type)
     except EventTooLarge as error:
@@ -98,7 +98,7 @@ def refusal(response: httpx.Response, session: Session | None, failure: MakeFail
     """
     status, body = response.status_code, b""
     with suppress(EventTooLarge, Failure):
-        body = _read(response, MAX_ERROR_BODY_BYTES, failure)
+        body = read_body(response, MAX_ERROR_BODY_BYTES, failure)
     value = _value(body)
     answer = _response(value) if isinstance(value, dict) else None
     refused = answer if isinstance(answer, Refusal) else None
@@ -152,7 +152,13 @@ def _chunks(response: httpx.Response, failure: MakeFailure) -> Iterator[bytes]:
         raise failure("not_mcp", http_status=response.status_code, detail=detail) from error
 
 
-def _read(response: httpx.Response, limit_bytes: int, failure: MakeFailure) -> bytes:
+def read_body(response: httpx.Response, limit_bytes: int, failure: MakeFailure) -> bytes:
+    """The body, unpacked where it is compressed.
+
+    Raises:
+        EventTooLarge: it is longer than that; no more than that was kept.
+        Failure: it is packed in a way that nobody asked for.
+    """
     body = bytearray()
     for chunk in _chunks(response, failure):
         body += chunk

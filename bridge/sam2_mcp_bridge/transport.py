@@ -214,7 +214,7 @@ class Transport:
         self, exchange: Exchange, http_method: str, headers: Mapping[str, str], content: Content, path: str | None
     ) -> httpx.Response:
         """The response, after one redirect if that stays at this origin."""
-        target = self.url if path is None else self.url.join(path)
+        target = self.url if path is None else self._beside(path)
         response = self._open(exchange, http_method, target, headers, content)
         moved = response.next_request
         if moved is None or moved.method != http_method or moved.url.join("/") != self.url.join("/"):
@@ -222,6 +222,10 @@ class Transport:
         response.close()
         self.url = moved.url if path is None else self.url
         return self._open(exchange, http_method, moved.url, headers, content)
+
+    def _beside(self, path: str) -> httpx.URL:
+        """The address of `path` in the folder of the endpoint, which some write with a slash at its end."""
+        return self.url.join(f"../{path}" if self.url.path.endswith("/") else path)
 
     def _open(
         self, exchange: Exchange, http_method: str, url: httpx.URL, headers: Mapping[str, str], content: Content

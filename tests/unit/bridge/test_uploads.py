@@ -1,5 +1,6 @@
 """Shared files on their way to a scripted worker: what is sent, what is said, and what happens when it goes wrong."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -354,6 +356,36 @@ def test_a_file_above_the_workers_limit_is_not_even_begun(worker: Worker, share:
     text = str(failure(uploads(worker, share), share / "a.png"))
     assert text.startswith("[file_too_large] ") and "has 12 bytes" in text and "(at most 11)" in text
     assert worker.counts() == (1, 0)
+
+
+def test_a_limit_that_is_no_number_of_bytes_is_none(worker: Worker, share: Path) -> None:
+    worker.on[HEAD] = fakes.raw(404, "", b"", f"sam2-mcp-max-upload-bytes: {'9' * 5000}")
+    assert failure(uploads(worker, share), share / "a.png").code == "no_files"
+    assert worker.counts() == (1, 0)
+
+
+def test_the_files_of_an_endpoint_with_a_slash_at_its_end_are_beside_it(worker: Worker, share: Path) -> None:
+    config = Config(url=f"{worker.url}/", share=(share,))
+    call(Uploads(config, Upstream(config)), share / "a.png")
+    assert worker.counts() == (1, 1)
+
+
+def test_a_packed_answer_to_an_upload_is_read(worker: Worker, share: Path) -> None:
+    reply = json.dumps({"sha256": hashlib.sha256(b"content of a").hexdigest()}).encode()
+    worker.on[POST] = fakes.raw(201, "application/json", gzip.compress(reply), "content-encoding: gzip")
+    assert call(uploads(worker, share), share / "a.png").value["_meta"]
+
+
+def test_an_endless_answer_to_an_upload_is_not_unpacked(worker: Worker, share: Path) -> None:
+    bomb = gzip.compress(bytes(50 * 2**20))
+    worker.on[POST] = fakes.raw(201, "application/json", bomb, "content-encoding: gzip")
+    sender = uploads(worker, share)
+    tracemalloc.start()
+    try:
+        assert failure(sender, share / "a.png").code == "no_answer"
+        assert tracemalloc.get_traced_memory()[1] < 4 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def _interrupt() -> None:
     """Wake the main thread out of a write that nobody takes."""
     if hasattr(signal, "pthread_kill") and (main := threading.main_thread().ident) is not None:
         signal.pthread_kill(main, signal.SIGTERM)
-    else:  # Windows knows no such thing
+    else:  # pragma: no cover - Windows, which knows no such thing
         os._exit(0)
 
 

@@ -85,6 +85,27 @@ def test_a_host_that_no_longer_reads_ends_run_with_0() -> None:
         assert app.run(Config(url="http://127.0.0.1:9/mcp"), wire) == 0
 
 
+def test_a_reader_that_ends_while_a_full_pipe_holds_the_writer_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "FULL_PIPE_S", 0.0)
+    stuck: list[bool] = []
+    source, to_bridge = os.pipe()
+    os.close(to_bridge)
+    bridge = app.Bridge(Config(url="http://127.0.0.1:9/mcp"), Wire(source, source), lambda: stuck.append(True))
+    bridge._read()
+    os.close(source)
+    assert stuck == [True]
+
+
+@pytest.mark.usefixtures("signals")
+def test_the_main_thread_is_woken_by_a_signal() -> None:
+    woken: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: woken.append(number))
+    thread = threading.Thread(target=app._interrupt)
+    thread.start()
+    thread.join(PATIENCE_S)
+    assert woken == [signal.SIGTERM]
+
+
 @pytest.mark.usefixtures("signals")
 def test_main_serves_until_the_end_of_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     with piped_wire() as (wire, to_bridge, from_bridge):

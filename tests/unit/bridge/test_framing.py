@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sam2_mcp_bridge import framing
 from sam2_mcp_bridge.framing import (
     INVALID_REQUEST,
     MAX_ID_CHARACTERS,
@@ -127,3 +128,29 @@ def test_a_batch_is_taken_apart_element_by_element() -> None:
     messages = parse(batch)
     assert messages[:2] == [Request(1, "a", None), Notification("n", None)]
     assert [type(message) for message in messages[2:]] == [Malformed, Response, Malformed]
+
+
+class Full(bytearray):
+    """The line under way when memory ends."""
+
+    def __iadd__(self, piece: object) -> "Full":  # type: ignore[override]
+        raise MemoryError
+
+    def __bytes__(self) -> bytes:
+        raise MemoryError
+
+
+@pytest.mark.parametrize("rest", [b"more\nnext\n", b"\nnext\n"])
+def test_a_line_for_which_there_is_no_memory_is_skipped_and_the_stream_goes_on(rest: bytes) -> None:
+    splitter = LineSplitter()
+    splitter._line = Full(b"large")
+    assert splitter.feed(rest) == [None, b"next"]
+
+
+def test_a_message_for_which_there_is_no_memory_gets_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(_: bytes) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(framing, "decode", no_memory)
+    (message,) = parse(b"{}")
+    assert isinstance(message, Malformed) and message.code == PARSE_ERROR

@@ -25,6 +25,13 @@ MAX_WORDS = 400
 
 _NOT_SERVING = "the bridge would not start; correct the setting"
 
+# Agents are told to call again; who asks a doctor has done that.
+_MENDS = {
+    "connection_broken": "see the server's log; if it speaks https, SAM2_MCP_URL must begin with https://",
+    "timeout": "see the server's log; if it saw no request, something on the way keeps the connection and is silent",
+    "busy": "wait a few seconds and check again; if it stays so, see the log of the server or gateway",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -76,7 +83,8 @@ def _tried(stages: Stages, name: str) -> Finding:
         detail, mend = str(trouble), trouble.mend
     except Failure as failure:
         # Whether a call ran is a question of agents.
-        detail, mend = f"[{failure.code}] {failure.what}", failure.next_step.removeprefix("nothing was run. ")
+        said = failure.next_step.removeprefix("nothing was run. ")
+        detail, mend = f"[{failure.code}] {failure.what}", _MENDS.get(failure.code, said)
     except SetupError as error:
         detail, mend = str(error), _NOT_SERVING
     return Finding(name, state, _clean(detail), mend, round((time.perf_counter() - started_s) * 1000, 1))

@@ -85,7 +85,9 @@ class Stages:
         """Settings and the files that they name."""
         config = self._load()
         self.probe.transport = Transport(config)
-        facts = [config.url, f"profile {config.profile}", f"deadline {config.deadline_s:g} s"]
+        # What is in a query is a key at times, and reports are shown around.
+        address, query, _ = config.url.partition("?")
+        facts = [address + (query and "?..."), f"profile {config.profile}", f"deadline {config.deadline_s:g} s"]
         facts.append("with a token" if config.token else "without a token")
         facts += [f"{len(config.headers)} further headers"] if config.headers else []
         facts += [f"through the proxy {self.probe.transport.proxy}"] if self.probe.transport.proxy else []

@@ -185,9 +185,15 @@ def test_the_settings_in_force_are_told_without_their_secrets(fake: FakeUpstream
     with FakeProxy() as proxy:
         address = proxy.url.replace("://", "://me:secret2@")
         flags = ["--header-file", str(headers), "--token", "secret3", "--proxy", address, "--ca-file", "none"]
-        findings = checked(fake.url, *flags)
+        findings = checked(f"{fake.url}?key=secret4", *flags)
     said = findings["settings"].detail
-    for words in (fake.url, "with a token", "1 further headers", f"through the proxy {proxy.url}", "not used for http"):
+    for words in (
+        f"{fake.url}?..., ",
+        "with a token",
+        "1 further headers",
+        f"through the proxy {proxy.url}",
+        "not used for http",
+    ):
         assert words in said
     assert "secret" not in str(findings) and findings["image"].state == "ok"
     assert findings["name"].detail == "127.0.0.1 is 127.0.0.1"  # the proxy's
@@ -326,7 +332,7 @@ def test_a_server_without_tls_fails_at_tls_and_the_scheme_is_named(
         (fakes.raw(404, "text/html", b"<h1>nothing</h1>"), "[not_found]", "the worker's path is /mcp"),
         (fakes.raw(421, "text/plain", b"Invalid Host header"), "[host_not_allowed]", "SAM2_MCP_ALLOWED_HOSTS"),
         (fakes.raw(500, "text/plain", b"oops"), "[worker_error]", "log"),
-        (fakes.raw(503, "text/plain", b"later"), "[busy]", "wait"),
+        (fakes.raw(503, "text/plain", b"later"), "[busy]", "gateway"),
         (
             fakes.raw(301, "", b"", "location: https://elsewhere.test/mcp"),
             "(HTTP 301: to https://elsewhere.test/mcp)",
@@ -334,7 +340,7 @@ def test_a_server_without_tls_fails_at_tls_and_the_scheme_is_named(
         ),
         (fakes.raw(200, "text/html", b"<h1>Welcome</h1>"), "[not_mcp]", "another program"),
         (fakes.raw(201, fakes.JSON, b"{}"), "holds no JSON-RPC response", "streamable HTTP endpoint"),
-        (fakes.reset(), "[connection_broken]", "call again"),
+        (fakes.reset(), "[connection_broken]", "must begin with https://"),
     ],
 )
 def test_an_endpoint_that_does_not_answer_in_json_rpc_fails_at_http(

@@ -49,12 +49,15 @@ class Contact:
             Aborted: `exchange.abort` was called.
         """
         limit_s = time.monotonic() + MAX_HANDSHAKE_S
-        bounded = exchange if exchange.deadline_s <= limit_s else Exchange(limit_s)
-        if not self._lock.acquire(timeout=bounded.remaining_s):
+        if exchange.deadline_s > limit_s:
+            bounded = Exchange(limit_s)
+            with self._rpc.cut_in_time(bounded):
+                return self.established(bounded)
+        if not self._lock.acquire(timeout=exchange.remaining_s):
             raise self._rpc.failure("timeout")
         try:
             if self.session is None:
-                self.session = self._handshake(bounded)
+                self.session = self._handshake(exchange)
             return self.session
         finally:
             self._lock.release()

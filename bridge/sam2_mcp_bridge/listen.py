@@ -101,7 +101,8 @@ class LegacyListener:
         for uri in self._uris:
             # An exchange of its own: the stream's must stay the one that an abort cuts.
             exchange = Exchange(time.monotonic() + SUBSCRIBE_TIMEOUT_S)
-            answer = self._upstream.request(exchange, "resources/subscribe", {"uri": uri}, self._on_message)
+            with self._upstream.rpc.cut_in_time(exchange):
+                answer = self._upstream.request(exchange, "resources/subscribe", {"uri": uri}, self._on_message)
             if isinstance(answer, Refusal):
                 return answer
         return None

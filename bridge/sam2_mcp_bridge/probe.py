@@ -7,19 +7,17 @@ What upstream.py mends on the way is not mended here: the doctor wants to see it
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sam2_mcp_bridge.actions import Refusal, Result
-from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.framing import encode
 from sam2_mcp_bridge.responses import MAX_BODY_BYTES, messages, outcome, refusal
 from sam2_mcp_bridge.session import Session
 from sam2_mcp_bridge.sse import EventParser
-from sam2_mcp_bridge.transport import Aborted, Exchange, Transport
+from sam2_mcp_bridge.transport import Exchange, Transport
 
 if TYPE_CHECKING:
     import httpx
@@ -55,22 +53,12 @@ class Probe:
         Raises:
             Failure: there is no response, or it did not end in time.
         """
-        exchange = Exchange(self.deadline_s)
-        exchange.watched = True
-        timer = threading.Timer(self.remaining_s, exchange.abort)
-        timer.daemon = True
-        timer.start()
-        try:
-            with self.transport.send(exchange, http_method, headers, content, path) as response:
-                yield response
-        except Aborted as error:
-            raise self.transport.failure("timeout") from error
-        except Failure as failure:
-            if exchange.remaining_s > 0:
-                raise
-            raise self.transport.failure("timeout") from failure  # a connection that we cut has not broken
-        finally:
-            timer.cancel()
+        exchange = Exchange(time.monotonic() + self.remaining_s)
+        with (
+            self.transport.cut_in_time(exchange),
+            self.transport.send(exchange, http_method, headers, content, path) as response,
+        ):
+            yield response
 
     def headers(self, session: Session | None, method: str = "", params: Any = None) -> dict[str, str]:
         """The headers of a message."""

@@ -56,6 +56,7 @@ class Rpc:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.failure = transport.failure
+        self.cut_in_time = transport.cut_in_time
         self._ids = itertools.count(1)
         # The newest request of each exchange, for as long as somebody holds that.
         self._sent: WeakKeyDictionary[Exchange, tuple[Session | None, int]] = WeakKeyDictionary()

@@ -62,7 +62,9 @@ class Upstream:
         """
         if host is not None:
             self.contact.speak_for(host)
-        return self.contact.established(_lasting(HANDSHAKE_TIMEOUT_S)).server
+        exchange = _lasting(HANDSHAKE_TIMEOUT_S)
+        with self.rpc.cut_in_time(exchange):
+            return self.contact.established(exchange).server
 
     def request(
         self, exchange: Exchange, method: str, params: Any, on_message: OnMessage | None = None

@@ -137,6 +137,16 @@ def test_a_refused_subscription_ends_it() -> None:
         assert Listener(upstream, PARAMS).outcome() == Refusal({"code": -32602, "message": "no such resource"})
 
 
+def test_a_subscription_without_an_answer_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listen, "SUBSCRIBE_TIMEOUT_S", 0.2)
+    with FakeUpstream() as fake:
+        fake.on["GET"] = events(then=quiet)
+        fake.on["resources/subscribe"] = fakes.in_turn(quiet, fakes.result({}))
+        upstream = connected(fake, HOST)
+        with listening(upstream):
+            fake.wait_for("resources/subscribe", 2)
+
+
 def test_a_closed_door_ends_it() -> None:
     with FakeUpstream() as fake:
         upstream = connected(fake)

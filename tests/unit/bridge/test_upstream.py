@@ -1,5 +1,6 @@
 """Upstream by itself: what the contract tests cannot reach from the host's side."""
 
+import asyncio
 import gc
 import json
 import socket
@@ -13,7 +14,9 @@ import pytest
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import FakeUpstream
 
+from sam2_mcp_bridge import contact
 from sam2_mcp_bridge import transport as module
+from sam2_mcp_bridge import upstream as upstream_module
 from sam2_mcp_bridge.actions import Server
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure, SetupError
@@ -85,6 +88,27 @@ def test_a_call_behind_a_hanging_handshake_ends_in_its_own_time() -> None:
             fake.wait_for("initialize")
             assert code_of(upstream, lasting(0.1)) == "timeout"
             first.abort()
+
+
+async def murmurs(call: fakes.Call) -> None:
+    """Comments and no answer: HTTP sees that something comes."""
+    await call.send(fakes.head(200, fakes.SSE))
+    while True:
+        await call.send(b": ping\n\n")
+        await asyncio.sleep(0.02)
+
+
+def test_a_handshake_in_which_only_comments_come_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream_module, "HANDSHAKE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(contact, "MAX_HANDSHAKE_S", 0.3)
+    with FakeUpstream() as fake:
+        fake.on["initialize"] = murmurs
+        upstream = Upstream(Config(url=fake.url))
+        with pytest.raises(Failure, match="timeout"):
+            upstream.connect()
+        assert code_of(upstream, lasting(3600)) == "timeout"
+        fake.on["initialize"] = fakes.initialize()
+        assert upstream.connect().info["name"] == "fake"
 
 
 @pytest.mark.parametrize("with_head", [True, False])

@@ -133,8 +133,10 @@ def test_a_batch_is_taken_apart_element_by_element() -> None:
 class Full(bytearray):
     """The line under way when memory ends."""
 
-    def __iadd__(self, piece: object) -> "Full":  # type: ignore[override]
-        raise MemoryError
+    def __iadd__(self, piece: bytes) -> "Full":  # type: ignore[override]
+        if piece:
+            raise MemoryError
+        return self
 
     def __bytes__(self) -> bytes:
         raise MemoryError

@@ -73,7 +73,6 @@ class Open:
     token: Any
     since_s: float
     takes_up: bool  # a call that another request has made
-    resumes: bool = False  # a call made before, whose result this one gets
 
 
 @dataclass
@@ -112,7 +111,7 @@ class Model:
             return
         del self.open[type(id_value), id_value]
         tag = message.get("result", {}).get("tag")
-        assert tag is None or tag == one.since_s or one.resumes
+        assert tag is None or tag == one.since_s or one.takes_up
         if one.method != "subscriptions/listen" and not self.questions:
             assert at_s <= one.since_s + LIMIT_S or self.answered_questions
         if one.modern and "result" in message and isinstance(self.drive.relay._server, tuple):

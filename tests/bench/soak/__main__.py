@@ -21,14 +21,16 @@ def table(report: dict[str, Any]) -> str:
     lines = [f"{report['wall_s'] / 60:.1f} min, {report['fault_kinds']} kinds of faults, plan {report['plan']}"]
     for number, bridge in enumerate(report["bridges"], 1):
         quiet, done = bridge["quiet_mb"], bridge["done"]
+        pss_mb, told = bridge["quiet_pss_mb"], sum(bridge["failures"].values())
         lines += [
             f"bridge {number}{' (sessions)' if bridge['stateful'] else ''}: {done.get('calls', 0)} calls, "
-            f"{bridge['wrong_count']} wrong or missing, {sum(bridge['failures'].values())} told that they failed, "
-            f"{bridge['kinds_met']} kinds met, {done}",
-            f"  memory at quiet points: {quiet['first_mb']:.1f} -> {quiet['last_mb']:.1f} MB (grown {quiet['grown_mb']:+.2f}, "
-            f"slope {quiet['slope_mb_per_h']:+.2f} MB/h), peak {bridge['rss_mb']['peak']:.1f} MB, PSS "
-            f"{bridge['quiet_pss_mb'][0]:.1f} -> {bridge['quiet_pss_mb'][1]:.1f}",
-            f"  at {bridge['quiet_points']} quiet points: descriptors {bridge['descriptors']}, threads {bridge['threads']}",
+            f"{bridge['wrong_count']} wrong or missing, {told} told that they failed; "
+            f"{bridge['kinds_met']} kinds met; {done}",
+            f"  memory at quiet points: {quiet['first_mb']:.1f} -> {quiet['last_mb']:.1f} MB "
+            f"(grown {quiet['grown_mb']:+.2f}, slope {quiet['slope_mb_per_h']:+.2f} MB/h), "
+            f"peak {bridge['rss_mb']['peak']:.1f} MB, PSS {pss_mb[0]:.1f} -> {pss_mb[1]:.1f} MB",
+            f"  {bridge['quiet_points']} quiet points: descriptors {bridge['descriptors']}, "
+            f"threads {bridge['threads']}",
         ]
     return "\n".join([*lines, *(report["shortcomings"] or ["passed"])])
 

@@ -17,6 +17,7 @@ from tests.e2e.faults.host_lines import CASES as HOST_CASES
 from tests.e2e.faults.upstream_connection import CASES as CONNECTION_CASES
 from tests.e2e.faults.upstream_http import CASES as HTTP_CASES
 from tests.e2e.faults.upstream_messages import CASES as MESSAGE_CASES
+from tests.e2e.faults.upstream_text import CASES as TEXT_CASES
 
 # Stalls take this long each; a call on a busy machine must not.
 DEADLINE_S = 4.0
@@ -29,7 +30,9 @@ SETTLE_S = 8.0
 LARGEST_ANSWER = 3_000_000
 LARGEST_ARGUMENT = 1_000_000
 
-SOAKED = [case for case in [*CONNECTION_CASES, *HTTP_CASES, *MESSAGE_CASES] if not case.heavy and not case.others]
+SOAKED = [
+    case for case in [*CONNECTION_CASES, *HTTP_CASES, *TEXT_CASES, *MESSAGE_CASES] if not case.heavy and not case.others
+]
 QUICK = {case.name: case for case in SOAKED if case.deadline_s > IMPATIENT_S}
 SLOW = {case.name: case for case in SOAKED if case.deadline_s == IMPATIENT_S}
 # With a session id, statuses mean something else: only what concerns the connection stays the same.
@@ -72,10 +75,15 @@ class Actor(threading.Thread):
         self._quick = QUICK_IN_SESSION if stateful else QUICK
         self.until_s = 0.0
         kinds: list[tuple[Callable[[], None], int]] = [
-            (self._good_call, 300), (self._fault, 300), (self._burst, 60), (self._large_answer, 12),
-            (self._large_argument, 12), (self._restart, 2), (self._forget_session, 20 if stateful else 0),
+            (self._good_call, 300),
+            (self._fault, 300),
+            (self._burst, 60),
+            (self._large_answer, 12),
+            (self._large_argument, 12),
+            (self._restart, 2),
+            (self._forget_session, 20 if stateful else 0),
             (self._stall, 3),
-        ]  # fmt: skip
+        ]
         if isinstance(speaker, Pipes):
             self._pipes = speaker
             kinds += [(self._lines, 100), (self._cancel, 30)]

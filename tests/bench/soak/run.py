@@ -61,7 +61,7 @@ class BridgeReport:
             f"descriptors at quiet points: {sorted(descriptors)}": len(descriptors) > 1,
             f"{threads} threads at a quiet point": threads > QUIET_THREADS,
             "nothing was done": self.record.done["calls"] < 10,
-        }  # fmt: skip
+        }
         return [claim for claim, holds in claims.items() if holds]
 
 
@@ -72,8 +72,11 @@ class Report:
     wall_s: float = 0.0
 
     def shortcomings(self, max_growth_mb: float = MAX_GROWTH_MB) -> list[str]:
-        return [f"bridge {number}: {claim}" for number, bridge in enumerate(self.bridges, 1)
-                for claim in bridge.shortcomings(max_growth_mb)]  # fmt: skip
+        return [
+            f"bridge {number}: {claim}"
+            for number, bridge in enumerate(self.bridges, 1)
+            for claim in bridge.shortcomings(max_growth_mb)
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         return {

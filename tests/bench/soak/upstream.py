@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 
 from tests.e2e.faults.case import Case
-from tests.e2e.faults.script import script as scripted
 from tests.e2e.faults.script import arguments_of, sse, stall, tag_of
+from tests.e2e.faults.script import script as scripted
 from tests.fakes.upstream import JSON, SSE, Behaviour, Call, FakeUpstream, event, head, raw, response, tool_text
 
 SESSION_NOT_FOUND = {"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "Session not found"}}
@@ -78,7 +78,7 @@ class SoakUpstream:
             await self._behaviour(call)(call)
 
     def _behaviour(self, call: Call) -> Behaviour:
-        wanted = arguments_of(call).get("case")
+        wanted = str(arguments_of(call).get("case"))
         if wanted == "hang":
             return scripted(head(200, SSE), stall)
         return self._cases[wanted].behave if wanted in self._cases else sse(sized)

@@ -1,7 +1,7 @@
 """A host that knows what each profile allows: which line may come when.
 
 `station`: the next line is the answer, and nothing else is ever written. `full`: answers come by id in any order;
-notifications only as MCP allows, which for this host means no progress and no logs; and no requests, for it offers none.
+notifications only as MCP allows, which for this host means no progress and no logs; no requests, for it offers nothing.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Session(Program):
 
 
 def result_of(answer: dict[str, Any], name: str) -> dict[str, Any]:
-    """The result of a tools/call; a refusal of the upstream, which only an MCP host can take as what it is, as a text."""
+    """The result of a tools/call; a refusal of the upstream, which an MCP host gets as what it is, as a text."""
     if "error" in answer:
         words = f"[refused] the worker refused {name}: {str(answer['error']['message'])[:300]}"
         return {"isError": True, "content": [{"type": "text", "text": words}]}

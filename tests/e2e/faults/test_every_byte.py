@@ -22,7 +22,7 @@ from tests.e2e.faults.script import (
 from tests.e2e.faults.session import PROFILES
 from tests.e2e.faults.stage import Stage
 from tests.e2e.faults.upstream_connection import measured_json_head, real_answer
-from tests.fakes.upstream import Call, FakeUpstream, event, response
+from tests.fakes.upstream import Behaviour, Call, FakeUpstream, event, response
 
 Whole = Callable[[Call], bytes]
 
@@ -51,9 +51,11 @@ ANSWERS: dict[str, tuple[Whole, int]] = {
 }
 
 
-def cut(whole: Whole, length: int, torn: bool) -> Callable[[Call], object]:
-    steps = (lambda call: whole(call)[:length], *([reset] if torn else []))
-    return script(*steps)
+def cut(whole: Whole, length: int, torn: bool) -> Behaviour:
+    def part(call: Call) -> bytes:
+        return whole(call)[:length]
+
+    return script(part, reset) if torn else script(part)
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
@@ -12,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pytest
 from tests.e2e.faults.case import IMPATIENT_S, PATIENT_S, answered, failed
@@ -235,7 +236,7 @@ def test_nobody_takes_what_the_bridge_complains_about(upstream: FakeUpstream, pr
     os.close(writer)
     os.close(reader)
     assert process.stdin and process.stdout
-    host = Host(process.stdin, process.stdout)
+    host = Host(cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout))
     host.initialize()
     assert host.failing_call().startswith("[worker_error]")
     assert host.failing_call().startswith("[connection_broken]")
@@ -314,7 +315,7 @@ def test_an_answer_that_arrived_while_the_bridge_stood_still(begin: Begin, upstr
 
     async def when_it_stands(call: Call) -> None:
         while not go.is_set():
-            await fakes.asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)
         await sse(own_event)(call)
         sent.set()
 

@@ -129,7 +129,11 @@ ADDRESSES = [
     Address("connected and then silence", silent, failed("deadline", "timeout", "no_contact")),
     Address("connected and then the door", slamming, failed("connection_broken")),
     Address("a name that does not exist", lambda: named("http://no-such-host.invalid/mcp"), REFUSED),
-    Address("a name that is too long", lambda: named(f"http://{'a' * 70}.invalid/mcp"), failed("unreachable", "deadline", "internal")),
+    Address(
+        "a name that is too long",
+        lambda: named(f"http://{'a' * 70}.invalid/mcp"),
+        failed("unreachable", "deadline", "internal"),
+    ),
     Address("port 0 of another kind", lambda: named("http://127.0.0.1:1/mcp"), REFUSED),
     Address("an address of nobody", lambda: named("http://255.255.255.255/mcp"), REFUSED),
     Address("an IPv6 address", lambda: named("http://[::1]:1/mcp"), REFUSED),
@@ -137,7 +141,7 @@ ADDRESSES = [
     Address("https spoken to a plain port", refusing_tls, failed("tls")),
     Address("https spoken to a plain port that waits", tls_on_plain, failed("deadline", "no_contact")),
     Address("a certificate of nobody known", untrusted, failed("certificate")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -195,16 +199,21 @@ DOORS = [
     Case("reset before the request is read", script(reset), either("connection_broken")),
     Case("answered with 413 before the request is read", early(413), failed("request_too_large", "connection_broken")),
     Case("answered with 503 before the request is read", early(503), failed("busy", "connection_broken")),
-    Case("an answer to a request that was not read", script(head(200, JSON, length=2), b"{}"), failed("no_answer", "connection_broken")),
+    Case(
+        "an answer to a request that was not read",
+        script(head(200, JSON, length=2), b"{}"),
+        failed("no_answer", "connection_broken"),
+    ),
     Case("the request is not read", script(stall), failed("deadline"), deadline_s=IMPATIENT_S),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("size", [0, 8 * MIB], ids=["small", "8 MiB"])
 @pytest.mark.parametrize("case", DOORS, ids=lambda case: case.name)
 def test_a_connection_that_ends_before_the_request_is_read_costs_one_call(case: Case, size: int, profile: str) -> None:
-    with DoorUpstream() as upstream, session(upstream.url, profile, case.deadline_s) as host:
+    upstream = DoorUpstream()
+    with upstream, session(upstream.url, profile, case.deadline_s) as host:
         upstream.on["tools/call"] = sse(own)
         host.begin()
         tag, result = host.tagged_call("before")

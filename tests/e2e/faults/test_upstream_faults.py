@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.e2e.faults import upstream_connection, upstream_http, upstream_messages
+from tests.e2e.faults import upstream_connection, upstream_http, upstream_messages, upstream_text
 from tests.e2e.faults.case import Case, answered
 from tests.e2e.faults.session import PROFILES
 from tests.e2e.faults.stage import Stage
 from tests.fakes.upstream import FakeUpstream
 
-CASES: list[Case] = [*upstream_connection.CASES, *upstream_http.CASES, *upstream_messages.CASES]
+TABLES = (upstream_connection, upstream_http, upstream_text, upstream_messages)
+CASES: list[Case] = [case for table in TABLES for case in table.CASES]
 # For an upstream to see a connection close; a bound, not a claim about speed.
 CLOSE_PATIENCE_S = 15.0
 

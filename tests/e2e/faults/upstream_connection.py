@@ -108,8 +108,10 @@ STALLS = [
     stalled("stalls in the answer's event", script(SSE_HEAD, PROGRESS, half(own_event), stall)),
     stalled("stalls before the answer's blank line", script(SSE_HEAD, lambda call: own_event(call)[:-2], stall)),
     stalled("stalls in a json body with a length", script(measured_json_head, half(own_json), stall)),
-    stalled("stalls after a json body whose end it does not tell", script(
-        f"HTTP/1.1 200 Fake\r\ncontent-type: {JSON}\r\n\r\n".encode(), own_json, stall)),
+    stalled(
+        "stalls after a json body whose end it does not tell",
+        script(f"HTTP/1.1 200 Fake\r\ncontent-type: {JSON}\r\n\r\n".encode(), own_json, stall),
+    ),
     stalled("stalls in a chunk", script(CHUNKED_SSE_HEAD, half(chunk_of(own_event)), stall)),
     stalled("stalls after 100 Continue", script(b"HTTP/1.1 100 Continue\r\n\r\n", stall)),
     stalled("comments for ever", script(SSE_HEAD, forever(b": ping\r\n\r\n"))),
@@ -119,7 +121,7 @@ STALLS = [
     stalled("one byte of an event at a time, for ever", script(SSE_HEAD, b"data: ", forever(b"x"))),
     stalled("one byte of a json body at a time, for ever", script(JSON_HEAD, b'"', forever(b"x"))),
     stalled("a flood of comments for ever", script(SSE_HEAD, forever(b": ping\r\n\r\n" * 5000, pause_s=0.0))),
-]  # fmt: skip
+]
 
 # The answer is there; whatever the server does with the connection then is of no interest.
 KEPT_OPEN = [
@@ -129,10 +131,16 @@ KEPT_OPEN = [
     Case("comments for ever after the answer", script(SSE_HEAD, own_event, forever(b":\n")), answered(), cut=True),
     Case("one byte a segment", script(SSE_HEAD, in_pieces(own_event)), answered()),
     Case("one byte a segment, head included", script(in_pieces(joined(SSE_HEAD, own_event))), answered()),
-    Case("one byte a chunk", script(CHUNKED_SSE_HEAD, in_pieces(
-        lambda call: b"".join(chunked(bytes([byte])) for byte in own_event(call)) + chunked(b""), 6)), answered()),
+    Case(
+        "one byte a chunk",
+        script(
+            CHUNKED_SSE_HEAD,
+            in_pieces(lambda call: b"".join(chunked(bytes([byte])) for byte in own_event(call)) + chunked(b""), 6),
+        ),
+        answered(),
+    ),
     Case("a slow trickle that ends in time", script(SSE_HEAD, in_pieces(own_event, 4, 0.002)), answered()),
-]  # fmt: skip
+]
 
 
 def real_answer(call: Call) -> list[bytes]:
@@ -179,25 +187,50 @@ RESUMED = [
     resumed("with the rest", script(SSE_HEAD, late(own_event)), answered()),
     resumed("with everything once more", script(SSE_HEAD, event_id(1), PROGRESS, late(own_event)), answered()),
     resumed("with the answer twice", script(SSE_HEAD, late(own_event), late(own_event)), answered()),
-    resumed("cut twice, then the rest", turns(
-        script(SSE_HEAD, event_id(2), late(half(own_event))), script(SSE_HEAD, late(own_event))), answered()),
+    resumed(
+        "cut twice, then the rest",
+        turns(script(SSE_HEAD, event_id(2), late(half(own_event))), script(SSE_HEAD, late(own_event))),
+        answered(),
+    ),
     resumed("refused with 405", raw(405, "", b""), failed("no_answer")),
     resumed("refused with 404", raw(404, "text/plain", b"Session not found"), failed("no_answer", "session_lost")),
     resumed("with a page", raw(200, "text/html", b"<p>"), failed("no_answer", "not_mcp")),
-    resumed("with the answer to somebody else", script(SSE_HEAD, event({"jsonrpc": "2.0", "id": 10**9, "result": {}})),
-            failed("deadline", "no_answer"), deadline_s=IMPATIENT_S),
+    resumed(
+        "with the answer to somebody else",
+        script(SSE_HEAD, event({"jsonrpc": "2.0", "id": 10**9, "result": {}})),
+        failed("deadline", "no_answer"),
+        deadline_s=IMPATIENT_S,
+    ),
     resumed("closed every time", script(), failed("deadline", "no_answer"), deadline_s=IMPATIENT_S),
     resumed("stalls", script(SSE_HEAD, stall), failed("deadline"), deadline_s=IMPATIENT_S),
     Case("retry in an hour", script(SSE_HEAD, b"id: 1\nretry: 3600000\ndata: \n\n"), failed("no_answer")),
-    Case("retry of 5000 digits", script(SSE_HEAD, b"id: 1\nretry: " + b"9" * 5000 + b"\ndata: \n\n"), failed("no_answer")),
-    Case("retry below zero", script(SSE_HEAD, b"id: 1\nretry: -1\ndata: \n\n"), failed("no_answer"),
-         others={"GET": raw(405, "", b"")}),
-    Case("an event id of 1 MiB", script(SSE_HEAD, b"id: " + b"i" * MIB + b"\nretry: 1\ndata: \n\n"), failed("no_answer"),
-         others={"GET": raw(405, "", b"")}),
-    Case("an event id in Korean", script(SSE_HEAD, "id: 사건\nretry: 1\ndata: \n\n".encode()), failed("no_answer"),
-         others={"GET": raw(405, "", b"")}),
-    Case("an event id with a NUL", script(SSE_HEAD, b"id: a\x00b\nretry: 1\ndata: \n\n"), failed("no_answer"),
-         others={"GET": raw(405, "", b"")}),
-]  # fmt: skip
+    Case(
+        "retry of 5000 digits", script(SSE_HEAD, b"id: 1\nretry: " + b"9" * 5000 + b"\ndata: \n\n"), failed("no_answer")
+    ),
+    Case(
+        "retry below zero",
+        script(SSE_HEAD, b"id: 1\nretry: -1\ndata: \n\n"),
+        failed("no_answer"),
+        others={"GET": raw(405, "", b"")},
+    ),
+    Case(
+        "an event id of 1 MiB",
+        script(SSE_HEAD, b"id: " + b"i" * MIB + b"\nretry: 1\ndata: \n\n"),
+        failed("no_answer"),
+        others={"GET": raw(405, "", b"")},
+    ),
+    Case(
+        "an event id in Korean",
+        script(SSE_HEAD, "id: 사건\nretry: 1\ndata: \n\n".encode()),
+        failed("no_answer"),
+        others={"GET": raw(405, "", b"")},
+    ),
+    Case(
+        "an event id with a NUL",
+        script(SSE_HEAD, b"id: a\x00b\nretry: 1\ndata: \n\n"),
+        failed("no_answer"),
+        others={"GET": raw(405, "", b"")},
+    ),
+]
 
 CASES = [*CUTS, *STALLS, *KEPT_OPEN, *RESUMED]

@@ -65,22 +65,42 @@ STATUSES = [
     status(599, "worker_error"),
     Case("500 with an answer in it", whole(500, JSON, own_json), failed("worker_error")),
     Case("500 whose body never ends", script(head(500, "text/plain"), forever(b"x" * 1000)), failed("worker_error")),
-    stalled("500 whose body stalls", script(head(500, "text/plain"), b"oops", stall), failed("worker_error", "deadline")),
-    Case("500 with a deflated page", whole(500, "text/plain", zlib.compress(b"oops"), "content-encoding: deflate"),
-         failed("worker_error")),
+    stalled(
+        "500 whose body stalls", script(head(500, "text/plain"), b"oops", stall), failed("worker_error", "deadline")
+    ),
+    Case(
+        "500 with a deflated page",
+        whole(500, "text/plain", zlib.compress(b"oops"), "content-encoding: deflate"),
+        failed("worker_error"),
+    ),
     Case("404 with binary rubbish as json", whole(404, JSON, bytes(range(256))), failed("not_found")),
     Case("401 with an error of json-rpc", whole(401, JSON, NO_SESSION), failed("unauthorized")),
-    Case("error with control characters in its words", whole(400, "text/plain", b"a\x00\x1b[31m\r\nb"),
-         failed("http_error")),
+    Case(
+        "error with control characters in its words",
+        whole(400, "text/plain", b"a\x00\x1b[31m\r\nb"),
+        failed("http_error"),
+    ),
     Case("status 000", script(b"HTTP/1.1 000 Zero\r\n\r\n"), failed("connection_broken", "http_error")),
-    Case("status 999", script(b"HTTP/1.1 999 Lots\r\ncontent-length: 0\r\n\r\n"), failed("worker_error", "connection_broken")),
+    Case(
+        "status 999",
+        script(b"HTTP/1.1 999 Lots\r\ncontent-length: 0\r\n\r\n"),
+        failed("worker_error", "connection_broken"),
+    ),
     Case("100 Continue, then the answer", script(b"HTTP/1.1 100 Continue\r\n\r\n", SSE_HEAD, own_event), answered()),
-    Case("a hundred times 100 Continue", script(b"HTTP/1.1 100 Continue\r\n\r\n" * 100, SSE_HEAD, own_event), answered()),
-    Case("103 Early Hints, then the answer", script(
-        b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n", SSE_HEAD, own_event), answered()),
-    Case("101 Switching Protocols", script(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\n\r\n", b"PRI * HTTP/2.0"),
-         failed("connection_broken", "http_error", "redirected", "no_answer", "not_mcp")),
-]  # fmt: skip
+    Case(
+        "a hundred times 100 Continue", script(b"HTTP/1.1 100 Continue\r\n\r\n" * 100, SSE_HEAD, own_event), answered()
+    ),
+    Case(
+        "103 Early Hints, then the answer",
+        script(b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n", SSE_HEAD, own_event),
+        answered(),
+    ),
+    Case(
+        "101 Switching Protocols",
+        script(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\n\r\n", b"PRI * HTTP/2.0"),
+        failed("connection_broken", "http_error", "redirected", "no_answer", "not_mcp"),
+    ),
+]
 
 
 def typed(name: str, media_type: str, body: Callable[[Call], bytes], code: str | None = None) -> Case:
@@ -155,17 +175,30 @@ HEADS = [
     headed("a folded header", b"x-a: one\r\n two\r\n"),
     headed("a header twice", b"x-a: 1\r\nx-a: 2\r\n"),
     headed("an empty header", b"x-a:\r\n"),
-    Case("endless headers", script(HELD, forever(b"x-y: " + b"z" * 1000 + b"\r\n", 0.0)), failed("connection_broken", "not_mcp")),
-    Case("an endless status line", script(b"HTTP/1.1 200 ", forever(b"O" * 1000, 0.0)), failed("connection_broken", "not_mcp")),
+    Case(
+        "endless headers",
+        script(HELD, forever(b"x-y: " + b"z" * 1000 + b"\r\n", 0.0)),
+        failed("connection_broken", "not_mcp"),
+    ),
+    Case(
+        "an endless status line",
+        script(b"HTTP/1.1 200 ", forever(b"O" * 1000, 0.0)),
+        failed("connection_broken", "not_mcp"),
+    ),
     Case("LF instead of CRLF in the head", script(HELD.replace(b"\r\n", b"\n") + b"\n", own_event), answered()),
     Case("HTTP/1.0", script(HELD.replace(b"1.1", b"1.0") + b"\r\n", own_event), answered()),
     Case("no head, the answer at once", script(own_json), failed("connection_broken", "not_mcp")),
     Case("another protocol's greeting", script(b"SSH-2.0-OpenSSH_9.2\r\n"), failed("connection_broken", "not_mcp")),
     Case("HTTP/2 frames", script(b"\x00\x00\x12\x04\x00\x00\x00\x00\x00"), failed("connection_broken", "not_mcp")),
     Case("a TLS alert", script(b"\x15\x03\x01\x00\x02\x02\x46"), failed("connection_broken", "not_mcp")),
-    Case("a second response behind the answer", script(
-        lambda call: head(200, JSON, length=len(own_json(call))) + own_json(call), head(200, JSON, length=2) + b"{}"), answered()),
-]  # fmt: skip
+    Case(
+        "a second response behind the answer",
+        script(
+            lambda call: head(200, JSON, length=len(own_json(call))) + own_json(call), head(200, JSON, length=2) + b"{}"
+        ),
+        answered(),
+    ),
+]
 
 
 def measured(name: str, length: str, code: str | None) -> Case:
@@ -187,25 +220,55 @@ LENGTHS = [
     measured("a length of minus one", " -1", "connection_broken"),
     measured("a length in words", "many", "connection_broken"),
     measured("a length of 50 digits", "9" * 50, "connection_broken"),
-    Case("two lengths that differ", script(
-        b"HTTP/1.1 200 F\r\ncontent-type: application/json\r\ncontent-length: 5\r\ncontent-length: 9\r\n\r\n", own_json),
-        failed("connection_broken", "not_mcp")),
-    Case("length and chunks together", script(
-        CHUNKED_JSON_HEAD[:-2] + b"content-length: 3\r\n\r\n", lambda call: chunked(own_json(call), b"")),
-        either("connection_broken", "not_mcp", "no_answer")),
+    Case(
+        "two lengths that differ",
+        script(
+            b"HTTP/1.1 200 F\r\ncontent-type: application/json\r\ncontent-length: 5\r\ncontent-length: 9\r\n\r\n",
+            own_json,
+        ),
+        failed("connection_broken", "not_mcp"),
+    ),
+    Case(
+        "length and chunks together",
+        script(CHUNKED_JSON_HEAD[:-2] + b"content-length: 3\r\n\r\n", lambda call: chunked(own_json(call), b"")),
+        either("connection_broken", "not_mcp", "no_answer"),
+    ),
     Case("chunks", script(CHUNKED_JSON_HEAD, lambda call: chunked(own_json(call), b"")), answered()),
-    Case("chunks with extensions and trailers", script(CHUNKED_JSON_HEAD, lambda call: b"%x;a=b;c\r\n%b\r\n0\r\nx-t: 1\r\n\r\n" % (
-        len(own_json(call)), own_json(call))), answered()),
-    Case("a chunk size that is no number", script(CHUNKED_SSE_HEAD, b"zz\r\n", own_event), failed("connection_broken", "not_mcp")),
-    Case("a chunk size of minus one", script(CHUNKED_SSE_HEAD, b"-1\r\n", own_event), failed("connection_broken", "not_mcp")),
-    Case("a chunk size of 30 digits", script(CHUNKED_SSE_HEAD, b"f" * 30 + b"\r\n", own_event), failed("connection_broken", "not_mcp")),
-    Case("a chunk longer than said", script(
-        CHUNKED_JSON_HEAD, lambda call: b"5\r\n" + own_json(call) + b"\r\n0\r\n\r\n"), failed("connection_broken", "not_mcp")),
+    Case(
+        "chunks with extensions and trailers",
+        script(
+            CHUNKED_JSON_HEAD,
+            lambda call: b"%x;a=b;c\r\n%b\r\n0\r\nx-t: 1\r\n\r\n" % (len(own_json(call)), own_json(call)),
+        ),
+        answered(),
+    ),
+    Case(
+        "a chunk size that is no number",
+        script(CHUNKED_SSE_HEAD, b"zz\r\n", own_event),
+        failed("connection_broken", "not_mcp"),
+    ),
+    Case(
+        "a chunk size of minus one",
+        script(CHUNKED_SSE_HEAD, b"-1\r\n", own_event),
+        failed("connection_broken", "not_mcp"),
+    ),
+    Case(
+        "a chunk size of 30 digits",
+        script(CHUNKED_SSE_HEAD, b"f" * 30 + b"\r\n", own_event),
+        failed("connection_broken", "not_mcp"),
+    ),
+    Case(
+        "a chunk longer than said",
+        script(CHUNKED_JSON_HEAD, lambda call: b"5\r\n" + own_json(call) + b"\r\n0\r\n\r\n"),
+        failed("connection_broken", "not_mcp"),
+    ),
     Case("no chunks though announced", script(CHUNKED_JSON_HEAD, own_json), failed("connection_broken", "not_mcp")),
-    Case("an encoding of the transfer that nobody knows", script(
-        b"HTTP/1.1 200 F\r\ncontent-type: application/json\r\ntransfer-encoding: gzip\r\n\r\n", own_json),
-        either("connection_broken", "not_mcp")),
-]  # fmt: skip
+    Case(
+        "an encoding of the transfer that nobody knows",
+        script(b"HTTP/1.1 200 F\r\ncontent-type: application/json\r\ntransfer-encoding: gzip\r\n\r\n", own_json),
+        either("connection_broken", "not_mcp"),
+    ),
+]
 
 
 def packed(name: str, encoding: str, pack: Callable[[bytes], bytes], code: str | None = None) -> Case:
@@ -220,19 +283,33 @@ ENCODINGS = [
     packed("gzip", "gzip", gzip.compress),
     packed("deflate", "deflate", zlib.compress),
     packed("gzip twice", "gzip, gzip", lambda body: gzip.compress(gzip.compress(body)), "not_mcp"),
-    Case("gzip in a stream", script(
-        SSE_HEAD[:-2] + b"content-encoding: gzip\r\n\r\n", lambda call: gzip.compress(own_event(call))), answered()),
+    Case(
+        "gzip in a stream",
+        script(SSE_HEAD[:-2] + b"content-encoding: gzip\r\n\r\n", lambda call: gzip.compress(own_event(call))),
+        answered(),
+    ),
     packed("gzip that is none", "gzip", lambda body: body, "no_answer"),
     packed("gzip cut short", "gzip", lambda body: gzip.compress(body)[:-20], "no_answer"),
     packed("identity, said so", "identity", lambda body: body),
     packed("an encoding that nobody knows", "sdch", lambda body: body[::-1], "no_answer"),
-    Case("a gzip bomb", whole(200, JSON, BOMB, "content-encoding: gzip"),
-         failed("answer_too_large", "not_mcp", "no_answer"), heavy=True),
-    Case("a gzip bomb in a stream", script(
-        SSE_HEAD[:-2] + b"content-encoding: gzip\r\n\r\n", joined(BOMB)),
-        failed("answer_too_large", "not_mcp", "no_answer"), heavy=True),
-    Case("a gzip bomb in an error page", whole(500, "text/plain", BOMB, "content-encoding: gzip"),
-         failed("worker_error"), heavy=True),
-]  # fmt: skip
+    Case(
+        "a gzip bomb",
+        whole(200, JSON, BOMB, "content-encoding: gzip"),
+        failed("answer_too_large", "not_mcp", "no_answer"),
+        heavy=True,
+    ),
+    Case(
+        "a gzip bomb in a stream",
+        script(SSE_HEAD[:-2] + b"content-encoding: gzip\r\n\r\n", joined(BOMB)),
+        failed("answer_too_large", "not_mcp", "no_answer"),
+        heavy=True,
+    ),
+    Case(
+        "a gzip bomb in an error page",
+        whole(500, "text/plain", BOMB, "content-encoding: gzip"),
+        failed("worker_error"),
+        heavy=True,
+    ),
+]
 
 CASES = [*STATUSES, *TYPES, *REDIRECTS, *HEADS, *LENGTHS, *ENCODINGS]

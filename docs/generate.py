@@ -44,6 +44,20 @@ or `not_reached`. It uploads one picture of 160 x 48 px, which the worker forget
   whole call and the token. On Windows and macOS `SAM2_MCP_PROXY_FROM_ENV` also means the system's settings.
 - **Redirects** are followed once and only within the same origin, so that neither token nor headers go anywhere
   else.
+- **Shared folders.** In the variable they stand with the system's separator of paths between them (`:`, on Windows
+  `;`). Every regular file below such a folder may be sent, hidden ones too, to the worker only and only when an
+  argument of a tool names it: share a folder made for that, not a home folder.
+  - Replaced is a text that as a whole is an absolute path, or a `file://` URL of this machine, that lies in a shared
+    folder, at any depth of the arguments. Relative paths, `~/...` and paths within a longer text stay as they are.
+  - A text that lies in a shared folder by its letters and cannot be sent ends the call with `[file_refused]` and is
+    not passed on: a name that does not exist, a folder, an empty file, a link that leads out of the shared folders.
+    A sentence that begins with such a path counts as one, so let sentences begin otherwise.
+  - `..` is taken out before anything is looked at. Links within the shared folders are followed; mounted folders and
+    hard links count as what they are, files in the folder.
+  - The worker learns the content and the last part of the name, no folder. The answer's `_meta` has
+    `sam2-mcp/uploads`: for each replaced argument its JSON pointer, the name, the handle, the SHA-256, the size and
+    whether it had to be sent; what the worker has costs one HEAD. All within the deadline of the call.
+  - It needs a sam2-mcp worker, whose `/files` lies beside the endpoint; another server gets `[no_files]` and no byte.
 """
 
 

@@ -277,4 +277,10 @@ def _flags(argv: Sequence[str]) -> dict[str, Any]:
         default = default_text(name)
         help_text = f"{setting.help}; or {setting.variable}" + (f" (default {default})" if default else "")
         parser.add_argument(setting.flag, dest=name, help=help_text, **setting.parser_options)
-    return vars(parser.parse_args(argv))
+    flags, unknown = parser.parse_known_args(argv)
+    if unknown:
+        # Without values, unlike argparse: those of --header "Authorization: ..." would be in the log of the host.
+        names = [word.partition("=")[0] if word.startswith("--") else word[:2] for word in unknown if word[0:1] == "-"]
+        unplaced = "a value without a flag; the server's address goes behind --url"
+        parser.error(f"no such flag: {', '.join(names)}" if names else unplaced)
+    return vars(flags)

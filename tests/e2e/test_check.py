@@ -70,5 +70,5 @@ def test_a_gateway_that_changes_pictures_fails_the_check_at_image(worker: Runnin
 
 def test_wrong_usage_is_told_on_stderr() -> None:
     done = run_check("--check", "--nonsense")
-    assert (done.returncode, done.stdout) == (2, "") and "unrecognized arguments: --nonsense" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and "no such flag: --nonsense" in done.stderr
     assert "--check [URL] [--json]" in run_check("--help").stdout

@@ -124,6 +124,24 @@ def test_what_is_no_folder_or_too_much_cannot_be_shared(tmp_path: Path, wrong: s
     assert error.exit_code == 2 and str(error).startswith("--share: ")
 
 
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--header", "Authorization: secret"], "no such flag: --header\n"),
+        (["--tok=secret", "--header=secret", "-Hsecret"], "no such flag: --tok, --header, -H\n"),
+        (["http://worker/mcp?key=secret"], "address goes behind --url"),
+        (["--url", "http://worker/mcp", ""], "address goes behind --url"),
+    ],
+)
+def test_what_is_no_flag_is_named_without_its_value(
+    argv: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        load(argv, {})
+    told = capsys.readouterr().err
+    assert says in told and "secret" not in told
+
+
 @pytest.mark.parametrize(("argv", "code"), [(["--version"], 0), (["--help"], 0), (["--tok", "x"], 2), (["extra"], 2)])
 def test_version_help_and_unknown_flags_end_at_once(
     argv: list[str], code: int, capsys: pytest.CaptureFixture[str]

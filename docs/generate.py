@@ -57,7 +57,8 @@ or `not_reached`. It uploads one picture of 160 x 48 px, which the worker forget
   - The worker learns the content and the last part of the name, no folder. The answer's `_meta` has
     `sam2-mcp/uploads`: for each replaced argument its JSON pointer, the name, the handle, the SHA-256, the size and
     whether it had to be sent; what the worker has costs one HEAD. All within the deadline of the call.
-  - It needs a sam2-mcp worker, whose `/files` lies beside the endpoint; another server gets `[no_files]` and no byte.
+  - It needs a sam2-mcp worker, whose `/files` lies beside the endpoint; another server gets the
+    first half of the hash and no byte, and the call ends with `[no_files]`.
 """
 
 

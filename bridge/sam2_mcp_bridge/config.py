@@ -139,6 +139,10 @@ _parallel_calls = _between(1, HIGHEST_MAX_PARALLEL_CALLS, int, "each holds a thr
 _answer_bytes = _between(LOWEST_MAX_ANSWER_BYTES, HIGHEST_MAX_ANSWER_BYTES, int, "the station reads up to 16 MiB")
 
 
+def _shown_as(metavar: str, **more: Any) -> Mapping[str, Any]:
+    return MappingProxyType({"metavar": metavar, **more})
+
+
 class Setting(NamedTuple):
     """A field of Config as flag and as variable; `check` makes its value of the text."""
 
@@ -146,33 +150,56 @@ class Setting(NamedTuple):
     variable: str
     check: Callable[[Any], Any]
     help: str
-    parser_options: Mapping[str, Any] = MappingProxyType({"metavar": "VALUE"})
+    parser_options: Mapping[str, Any]
 
 
 SETTINGS = {
-    "url": Setting("--url", "SAM2_MCP_URL", _url, "the worker's MCP endpoint"),
+    "url": Setting("--url", "SAM2_MCP_URL", _url, "the worker's MCP endpoint", _shown_as("URL")),
     "token": Setting(
-        "--token", "SAM2_MCP_TOKEN", credentials.token, "bearer token; the process list shows it, a file does not"
+        "--token",
+        "SAM2_MCP_TOKEN",
+        credentials.token,
+        "bearer token; the process list shows it, a file does not",
+        _shown_as("TOKEN"),
     ),
     "token_file": Setting(
-        "--token-file", "SAM2_MCP_TOKEN_FILE", _path, "file with the bearer token; read again when the server says 401"
+        "--token-file",
+        "SAM2_MCP_TOKEN_FILE",
+        _path,
+        "file with the bearer token; read again when the server says 401",
+        _shown_as("FILE"),
     ),
     "headers": Setting(
         "--header-file",
         "SAM2_MCP_HEADER_FILE",
         credentials.header_file,
         "file with lines `Name: value` to send as well",
+        _shown_as("FILE"),
     ),
     "ca_file": Setting(
-        "--ca-file", "SAM2_MCP_CA_FILE", _path, "PEM file, or folder of them, with the only CAs to trust over https"
+        "--ca-file",
+        "SAM2_MCP_CA_FILE",
+        _path,
+        "PEM file, or folder of them, with the only CAs to trust over https",
+        _shown_as("PATH"),
     ),
     "client_cert": Setting(
-        "--client-cert", "SAM2_MCP_CLIENT_CERT", _path, "PEM file with the certificate to show to the server"
+        "--client-cert",
+        "SAM2_MCP_CLIENT_CERT",
+        _path,
+        "PEM file with the certificate to show to the server",
+        _shown_as("FILE"),
     ),
     "client_key": Setting(
-        "--client-key", "SAM2_MCP_CLIENT_KEY", _path, "PEM file with its key, if that is not in the same file"
+        "--client-key",
+        "SAM2_MCP_CLIENT_KEY",
+        _path,
+        "PEM file with its key, if that is not in the same file",
+        _shown_as("FILE"),
     ),
-    "proxy": Setting("--proxy", "SAM2_MCP_PROXY", check_proxy, "HTTP proxy to go through; none by default"),
+    "proxy": Setting(
+        "--proxy", "SAM2_MCP_PROXY", check_proxy, "HTTP proxy to go through; none by default", _shown_as("URL")
+    ),
     "proxy_from_env": Setting(
         "--proxy-from-env",
         "SAM2_MCP_PROXY_FROM_ENV",
@@ -180,25 +207,32 @@ SETTINGS = {
         "take the proxy from HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY (1); they are not looked at otherwise",
         MappingProxyType({"action": "store_const", "const": "1"}),
     ),
-    "profile": Setting("--profile", "SAM2_MCP_PROFILE", _profile, f"how to treat the host: {', '.join(PROFILES)}"),
+    "profile": Setting(
+        "--profile", "SAM2_MCP_PROFILE", _profile, f"how to treat the host: {', '.join(PROFILES)}", _shown_as("NAME")
+    ),
     "deadline_s": Setting(
         "--deadline",
         "SAM2_MCP_DEADLINE_S",
         _deadline_s,
         "seconds from a request to its answer; up to 29, in profile full up to 3600",
+        _shown_as("SECONDS"),
     ),
     "max_answer_bytes": Setting(
-        "--max-answer-bytes", "SAM2_MCP_MAX_ANSWER_BYTES", _answer_bytes, "longest answer, in bytes"
+        "--max-answer-bytes", "SAM2_MCP_MAX_ANSWER_BYTES", _answer_bytes, "longest answer, in bytes", _shown_as("BYTES")
     ),
     "max_parallel_calls": Setting(
-        "--max-parallel-calls", "SAM2_MCP_MAX_PARALLEL_CALLS", _parallel_calls, "calls at once in profile full"
+        "--max-parallel-calls",
+        "SAM2_MCP_MAX_PARALLEL_CALLS",
+        _parallel_calls,
+        "calls at once in profile full",
+        _shown_as("NUMBER"),
     ),
     "share": Setting(
         "--share",
         "SAM2_MCP_SHARE",
         _folders,
-        "folder whose files may be sent to the worker; repeatable",
-        MappingProxyType({"metavar": "VALUE", "action": "append"}),
+        "folder whose files are sent to the worker when an argument of a tool names them; repeatable",
+        _shown_as("FOLDER", action="append"),
     ),
 }
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.unit.bridge.host import PATIENCE_S, Program
 
+ERAS = ("legacy", "modern", "dual")
 MODERN = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 ASKABLE = {"elicitation": {}, "sampling": {}, "roots": {"listChanged": True}}
@@ -52,6 +53,17 @@ class FarServer:
     def close(self) -> None:
         self.stop()
         self._socket.close()
+
+
+@contextmanager
+def far_servers() -> Iterator[dict[str, FarServer]]:
+    """One of each kind, by its era; a dual one serves both."""
+    servers = {era: FarServer("--era", era) for era in ERAS}
+    try:
+        yield {era: server.ready() for era, server in servers.items()}
+    finally:
+        for server in servers.values():
+            server.close()
 
 
 class FullHost(Program):
@@ -164,6 +176,4 @@ def full_host(
     try:
         yield host
     finally:
-        host.close_stdin()
-        host.process.kill()
-        host.exit_code()
+        host.kill()

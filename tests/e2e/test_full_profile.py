@@ -7,17 +7,13 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from tests.e2e.full_host import PREFIX, FarServer, FullHost, full_host
-
-ERAS = ("legacy", "modern", "dual")
+from tests.e2e.full_host import ERAS, PREFIX, FarServer, FullHost, far_servers, full_host
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, FarServer]]:
-    running = {era: FarServer("--era", era) for era in ERAS}
-    yield {era: server.ready() for era, server in running.items()}
-    for server in running.values():
-        server.close()
+    with far_servers() as running:
+        yield running
 
 
 @pytest.fixture(params=[(host, server) for host in ("legacy", "modern") for server in ERAS], ids=" on ".join)
@@ -70,16 +66,17 @@ def test_a_cancelled_call_is_cancelled_at_the_server_and_gets_no_line(host: Full
     assert all(message.get("id") != held for message in host.rest())
 
 
-def test_a_call_beyond_its_deadline_is_cancelled_at_the_server(servers: dict[str, FarServer]) -> None:
-    for era in ("legacy", "modern"):
-        for server in ERAS:
-            name = f"late {era} {server}"
-            with full_host(servers[server], era, None, "--deadline", "2") as host:
-                host.start()
-                held = host.begin_tool("hold", name=name)
-                result = host.finish(held)["result"]
-                assert result["isError"] is True and result["content"][0]["text"].startswith("[deadline] hold")
-                assert host.tool("until", moment=f"cancelled {name}")
+@pytest.mark.parametrize("server", ["legacy", "modern"])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_call_beyond_its_deadline_is_cancelled_at_the_server(
+    servers: dict[str, FarServer], era: str, server: str
+) -> None:
+    name = f"late {era} {server}"
+    with full_host(servers[server], era, None, "--deadline", "2") as host:
+        host.start()
+        result = host.finish(host.begin_tool("hold", name=name))["result"]
+        assert result["isError"] is True and result["content"][0]["text"].startswith("[deadline] hold")
+        assert host.tool("until", moment=f"cancelled {name}")
 
 
 def test_what_a_call_needs_of_the_host_is_asked_in_the_way_of_its_era(host: FullHost) -> None:

@@ -12,18 +12,15 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ToolsListChanged, listen
 from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
-from tests.e2e.full_host import FarServer
+from tests.e2e.full_host import ERAS, FarServer, far_servers
 
-ERAS = ("legacy", "modern", "dual")
 PATIENCE_S = 30.0
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, FarServer]]:
-    running = {era: FarServer("--era", era) for era in ERAS}
-    yield {era: server.ready() for era, server in running.items()}
-    for server in running.values():
-        server.close()
+    with far_servers() as running:
+        yield running
 
 
 async def elicited(*_: Any) -> ElicitResult:

@@ -161,6 +161,11 @@ class Program(Host):
         self.process.send_signal(signal.SIGTERM)
         return self.exit_code()
 
+    def kill(self) -> None:
+        self.close_stdin()
+        self.process.kill()
+        self.exit_code()
+
     def exit_code(self) -> int:
         code = self.process.wait(PATIENCE_S)
         self._stderr_reader.join(PATIENCE_S)
@@ -173,6 +178,4 @@ def program_host(url: str, *flags: str, **environment: str) -> Iterator[Program]
     try:
         yield host
     finally:
-        host.close_stdin()
-        host.process.kill()
-        host.exit_code()
+        host.kill()

@@ -63,7 +63,6 @@ class LegacyListener:
         """
         failures = 0
         while True:
-            pause_s = self._parser.retry_s
             try:
                 if refusal := self._listen():
                     return refusal
@@ -72,8 +71,9 @@ class LegacyListener:
                 if failure.code not in _PASSING:
                     raise
                 failures += 1
-                pause_s = min(MAX_PAUSE_S, pause_s * 2 ** min(failures, 10))
-            self._exchange.pause(pause_s)
+            # As the server wished, in this stream at the latest.
+            pause_s = self._parser.retry_s
+            self._exchange.pause(min(MAX_PAUSE_S, pause_s * 2 ** min(failures, 10)) if failures else pause_s)
 
     def _listen(self) -> Refusal | None:
         """Open the stream and follow it to its end; a refusal where there is no use in opening it again."""

@@ -147,6 +147,22 @@ def test_a_subscription_without_an_answer_is_asked_for_again(monkeypatch: pytest
             fake.wait_for("resources/subscribe", 2)
 
 
+def test_a_stream_is_opened_again_when_it_wished_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses, pause = [], Exchange.pause
+
+    def noted(exchange: Exchange, seconds: float) -> None:
+        pauses.append(seconds)
+        pause(exchange, seconds)
+
+    monkeypatch.setattr(Exchange, "pause", noted)
+    with FakeUpstream() as fake:
+        fake.on["GET"] = fakes.in_turn(fakes.stream(lambda call: b"retry: 300\n\n"), events(CHANGED, then=quiet))
+        upstream = connected(fake)
+        with listening(upstream, {}) as listener:
+            assert listener.next() == CHANGED
+        assert pauses[0] == 0.3
+
+
 def test_a_closed_door_ends_it() -> None:
     with FakeUpstream() as fake:
         upstream = connected(fake)

@@ -63,7 +63,6 @@ class Probe:
     def headers(self, session: Session | None, method: str = "", params: Any = None) -> dict[str, str]:
         """The headers of a message."""
         own = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-        own["Sam2-Mcp-Budget-Ms"] = str(int(self.remaining_s * 1000))
         return own | ({} if session is None else session.headers(method, params))
 
     def ask(self, session: Session | None, method: str, params: Any) -> Reply:

@@ -7,7 +7,6 @@ contact.py's and upstream.py's business.
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -107,19 +106,19 @@ class Rpc:
     def post(
         self, exchange: Exchange, session: Session | None, message: dict[str, Any]
     ) -> AbstractContextManager[httpx.Response]:
-        headers = _headers(exchange, session, message.get("method", ""), message.get("params"))
+        headers = _headers(session, message.get("method", ""), message.get("params"))
         return self._transport.send(exchange, "POST", headers, encode(message).encode())
 
     def get(
         self, exchange: Exchange, session: Session | None, last_event_id: str
     ) -> AbstractContextManager[httpx.Response]:
         """Open the stream on which a server with a handshake reports by itself, or a cut one after that event."""
-        headers = _headers(exchange, session) | ({"Last-Event-ID": last_event_id} if last_event_id else {})
+        headers = _headers(session) | ({"Last-Event-ID": last_event_id} if last_event_id else {})
         return self._transport.send(exchange, "GET", headers)
 
     def delete(self, exchange: Exchange, session: Session) -> None:
         """End the session; some servers do not allow that."""
-        with suppress(Failure), self._transport.send(exchange, "DELETE", _headers(exchange, session)):
+        with suppress(Failure), self._transport.send(exchange, "DELETE", _headers(session)):
             pass
 
     def _answer(self, response: httpx.Response, parser: EventParser, call: _Call) -> Result | Refusal:
@@ -167,9 +166,7 @@ class Rpc:
         self.notify(Exchange(limit_s), call.session, {"jsonrpc": "2.0", "id": message["id"], **reply})
 
 
-def _headers(exchange: Exchange, session: Session | None, method: str = "", params: Any = None) -> dict[str, str]:
+def _headers(session: Session | None, method: str = "", params: Any = None) -> dict[str, str]:
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    if math.isfinite(exchange.deadline_s):
-        headers["Sam2-Mcp-Budget-Ms"] = str(int(exchange.remaining_s * 1000))
     # Without a session it is a handshake; a server of the newer era may get it too, and wants the method in a header.
     return headers | ({"Mcp-Method": method} if session is None else session.headers(method, params))

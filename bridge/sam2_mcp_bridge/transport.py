@@ -38,6 +38,8 @@ TIMEOUT_GRACE_S = 1.0
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 _KEEP_ALIVE_OPTIONS = [(getattr(socket, name), value) for name, value in _KEEP_ALIVE.items() if hasattr(socket, name)]
 
+PERMANENT_REDIRECT = 308
+
 MAX_DETAIL_CHARACTERS = 160
 
 # Every byte is a character of it, so a session id that breaks the rules goes back as it came.
@@ -221,8 +223,10 @@ class Transport:
             timer.cancel()
 
     def failure(self, code: str, *, http_status: int | None = None, detail: str = "", **values: object) -> Failure:
-        """A failure that names this server; `detail` is cut to 160 characters."""
-        values |= {"where": self.where, "proxy": self.proxy, "detail": detail[:MAX_DETAIL_CHARACTERS]}
+        """A failure that names this server; `detail` becomes one line of at most 160 printable characters."""
+        # A server wrote some of it, and what is on stderr goes into logs and terminals.
+        line = " ".join("".join(character if character.isprintable() else " " for character in detail).split())
+        values |= {"where": self.where, "proxy": self.proxy, "detail": line[:MAX_DETAIL_CHARACTERS]}
         return Failure(code, http_status=http_status, **values)
 
     def _renewed(self, refused: str | None) -> bool:
@@ -235,14 +239,16 @@ class Transport:
     def _follow(
         self, exchange: Exchange, http_method: str, headers: Mapping[str, str], content: Content, path: str | None
     ) -> httpx.Response:
-        """The response, after one redirect if that stays at this origin."""
+        """The response, after one redirect if that stays at this origin; a permanent one of the endpoint is kept."""
         target = self.url if path is None else self._beside(path)
         response = self._open(exchange, http_method, target, headers, content)
         moved = response.next_request
         if moved is None or moved.method != http_method or moved.url.join("/") != self.url.join("/"):
             return response
         response.close()
-        self.url = moved.url if path is None else self.url
+        # Where a page for maintenance or a login is shown for a while, calls must not go for ever.
+        if path is None and response.status_code == PERMANENT_REDIRECT:
+            self.url = moved.url
         return self._open(exchange, http_method, moved.url, headers, content)
 
     def _beside(self, path: str) -> httpx.URL:
@@ -259,7 +265,7 @@ class Transport:
             request = self._client.build_request(
                 http_method,
                 url,
-                headers=httpx.Headers({**headers, **authorization}, HEADER_ENCODING),
+                headers=httpx.Headers({**headers, **authorization, **_budget(exchange)}, HEADER_ENCODING),
                 content=content if isinstance(content, bytes) else content(),
                 timeout=_timeout(exchange),
                 extensions={"trace": exchange.trace},
@@ -288,6 +294,12 @@ class Transport:
     def _tls_failure(self, error: httpx.RequestError) -> Failure | None:
         trouble = self.tls and self._tls_trouble(error)
         return trouble and self.failure(trouble.code, detail=trouble.detail, mend=trouble.mend)
+
+
+def _budget(exchange: Exchange) -> dict[str, str]:
+    """What the worker may take, told by each try anew: waiting for a restart has used some of it up."""
+    finite = math.isfinite(exchange.deadline_s)
+    return {"Sam2-Mcp-Budget-Ms": str(int(exchange.remaining_s * 1000))} if finite else {}
 
 
 def _timeout(exchange: Exchange) -> httpx.Timeout:

@@ -433,8 +433,8 @@ def test_what_only_reads_is_tried_again(host: Host, upstream: FakeUpstream) -> N
     assert len(upstream.received("tools/list")) == 6
 
 
-def test_a_redirect_on_the_same_origin_is_followed_and_remembered(host: Host, upstream: FakeUpstream) -> None:
-    upstream.on["tools/call"] = fakes.in_turn(fakes.raw(307, "", b"", "location: /mcp/"), fakes.echo)
+def test_a_permanent_redirect_on_the_same_origin_is_followed_and_remembered(host: Host, upstream: FakeUpstream) -> None:
+    upstream.on["tools/call"] = fakes.in_turn(fakes.raw(308, "", b"", "location: /mcp/"), fakes.echo)
     assert "isError" not in host.call()
     assert "isError" not in host.call()
     assert [call.path for call in upstream.received("tools/call")] == ["/mcp", "/mcp/", "/mcp/"]

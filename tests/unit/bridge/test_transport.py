@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -460,13 +460,24 @@ def moved(to: str, status: int = 307) -> fakes.Behaviour:
     return fakes.raw(status, "", b"", f"location: {to}")
 
 
-def test_a_redirect_at_the_same_origin_is_followed_and_kept() -> None:
+def test_a_permanent_redirect_at_the_same_origin_is_followed_and_kept() -> None:
     with FakeUpstream() as fake:
         fake.on["tools/list"] = fakes.in_turn(moved("/mcp/", 308), fakes.result({"tools": []}))
         transport = Transport(Config(url=fake.url, token="word"))
         assert send(transport).status_code == 200 and send(transport).status_code == 200
         assert [call.path for call in fake.calls] == ["/mcp", "/mcp/", "/mcp/"]
         assert {call.headers["authorization"] for call in fake.calls} == {"Bearer word"}
+
+
+@pytest.mark.parametrize(("method", "status"), [("POST", 307), ("GET", 302), ("GET", 307)])
+def test_what_is_elsewhere_for_a_while_is_asked_for_at_the_endpoint_again(method: str, status: int) -> None:
+    with FakeUpstream() as fake:
+        name, done = "tools/list" if method == "POST" else method, fakes.raw(200, "", b"")
+        fake.on[name] = fakes.in_turn(moved("/login", status), fakes.raw(503, "", b""), done)
+        transport = Transport(Config(url=fake.url))
+        content = MESSAGE if method == "POST" else b""
+        assert [send(transport, content, method=method).status_code for _ in range(2)] == [503, 200]
+        assert [call.path for call in fake.calls] == ["/mcp", "/login", "/mcp"]
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", None), ("HEAD", "files/file_1"), ("POST", "files?name=a.png")])
@@ -480,7 +491,7 @@ def test_other_methods_and_paths_are_redirected_alike_and_move_nothing(method: s
         transport = Transport(Config(url=fake.url))
         assert send(transport, MESSAGE if method == "POST" else b"", method=method, path=path).status_code == 200
         assert [call.path for call in fake.calls] == ["/mcp" if path is None else f"/{path}", "/elsewhere"]
-        assert str(transport.url) == fake.url.replace("/mcp", "/mcp" if path else "/elsewhere")
+        assert str(transport.url) == fake.url
 
 
 def test_no_redirect_leads_to_another_origin_or_into_a_circle() -> None:
@@ -496,6 +507,26 @@ def test_no_redirect_leads_to_another_origin_or_into_a_circle() -> None:
         fake.on["tools/list"] = moved("/mcp")
         assert send(transport).status_code == 307 and len(fake.calls) == seen + 2
         assert other.calls == []
+
+
+def test_a_try_after_a_restart_tells_the_worker_what_is_left_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeUpstream() as gone:
+        pass
+    with ExitStack() as stack:
+        back, pause = FakeUpstream(gone.port), Exchange.pause
+
+        def restarts(exchange: Exchange, seconds: float) -> None:
+            pause(exchange, 0.2)
+            stack.enter_context(back)
+
+        monkeypatch.setattr(Exchange, "pause", restarts)
+        assert send(Transport(Config(url=gone.url))).status_code == 200
+        assert int(back.received("tools/list")[0].headers["sam2-mcp-budget-ms"]) <= 19_800
+
+
+def test_what_a_server_writes_into_a_failure_stays_on_one_line() -> None:
+    failure_ = Transport(Config()).failure("busy", detail="HTTP 503: a\nsam2-mcp: \x1b[31mb\u2028c")
+    assert "(HTTP 503: a sam2-mcp: [31mb c)" in str(failure_) and str(failure_).isprintable()
 
 
 def test_a_watched_exchange_has_no_timeout_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

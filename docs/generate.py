@@ -56,7 +56,8 @@ or `not_reached`. It uploads one picture of 160 x 48 px, which the worker forget
     hard links count as what they are, files in the folder.
   - The worker learns the content and the last part of the name, no folder. The answer's `_meta` has
     `sam2-mcp/uploads`: for each replaced argument its JSON pointer, the name, the handle, the SHA-256, the size and
-    whether it had to be sent; what the worker has costs one HEAD. All within the deadline of the call.
+    whether it had to be sent; what the worker has costs one HEAD. All within the deadline of the call:
+    an upload that does not fit begins anew with the next call, so send very large files before, to `POST /files`.
   - It needs a sam2-mcp worker, whose `/files` lies beside the endpoint; another server gets the
     first half of the hash and no byte, and the call ends with `[no_files]`.
 """

@@ -153,7 +153,10 @@ def test_version_help_and_unknown_flags_end_at_once(
     if argv == ["--version"]:
         assert out == f"sam2-mcp {__version__}\n"
     elif argv == ["--help"]:
-        assert all(name in out for name in ("SAM2_MCP_URL", "--token-file", "--deadline SECONDS", "--share FOLDER", "--check [URL]"))
+        assert all(
+            name in out
+            for name in ("SAM2_MCP_URL", "--token-file", "--deadline SECONDS", "--share FOLDER", "--check [URL]")
+        )
     else:
         assert out == "" and "usage: sam2-mcp" in err
 

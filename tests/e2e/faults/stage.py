@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
@@ -9,18 +10,33 @@ from types import TracebackType
 from tests.e2e.faults.case import Case
 from tests.e2e.faults.script import own_event, sse
 from tests.e2e.faults.session import Session, session
-from tests.fakes.upstream import Call, FakeUpstream
+from tests.fakes.upstream import JSON, Call, FakeUpstream, event, raw, response
 
 STOLEN = "/stolen"
+
+
+# A server of 2026-07-28 only: no handshake, discovery instead.
+DISCOVERED = {
+    "resultType": "complete",
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": {}},
+    "ttlMs": 0,
+    "cacheScope": "private",
+}
+UNKNOWN = {"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "Method not found"}}
+MODERN = {
+    "initialize": raw(404, JSON, json.dumps(UNKNOWN).encode()),
+    "server/discover": sse(lambda call: event(response(call, DISCOVERED))),
+}
 
 
 class Stage:
     """Bridges by profile and deadline, started when first used; one that failed a case is replaced."""
 
-    def __init__(self, upstream: FakeUpstream) -> None:
+    def __init__(self, upstream: FakeUpstream, *, modern: bool = False) -> None:
         self.upstream = upstream
         # A stateless upstream that answers each call with its own tag.
-        self._quiet = upstream.on | {"tools/call": sse(own_event)}
+        self._quiet = upstream.on | {"tools/call": sse(own_event)} | (MODERN if modern else {})
         upstream.on = dict(self._quiet)
         self._bridges: dict[tuple[str, float], tuple[Session, ExitStack]] = {}
 

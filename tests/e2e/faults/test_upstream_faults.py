@@ -13,6 +13,8 @@ from tests.fakes.upstream import FakeUpstream
 
 TABLES = (upstream_connection, upstream_http, upstream_text, upstream_messages)
 CASES: list[Case] = [case for table in TABLES for case in table.CASES]
+# Without handshakes, answers to the server and streams that are taken up again; the heavy ones are no different there.
+MODERN_CASES = [case for case in CASES if not case.others and not case.heavy]
 # For an upstream to see a connection close; a bound, not a claim about speed.
 CLOSE_PATIENCE_S = 15.0
 
@@ -27,9 +29,27 @@ def test_every_case_has_a_name_of_its_own() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
 
 
+@pytest.fixture(scope="module")
+def modern_stage() -> Iterator[Stage]:
+    with FakeUpstream() as upstream, Stage(upstream, modern=True) as stage:
+        yield stage
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_fault_of_the_upstream_costs_one_call_at_most(stage: Stage, case: Case, profile: str) -> None:
+    check(stage, case, profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("case", MODERN_CASES, ids=lambda case: case.name)
+def test_a_fault_of_a_server_without_a_handshake_costs_no_more(modern_stage: Stage, case: Case, profile: str) -> None:
+    check(modern_stage, case, profile)
+    calls = modern_stage.upstream.received("tools/call")
+    assert {call.headers["mcp-protocol-version"] for call in calls} == {"2026-07-28"}
+
+
+def check(stage: Stage, case: Case, profile: str) -> None:
     with stage.bridge(profile, case.deadline_s) as host:
         struck = stage.strike(case)
         tag, result = host.tagged_call("struck")

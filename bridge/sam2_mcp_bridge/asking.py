@@ -31,6 +31,10 @@ STATE_ONLY_PAUSE_S = 0.25
 MAX_PARKED_CALLS = 16
 
 
+# Each is kept until it is answered. A person would answer a few; a server that asks without end gets errors.
+MAX_QUESTIONS = 100
+
+
 class Question(NamedTuple):
     """A request that a legacy host has not answered: one of a legacy server (`server_id`), or one under `key` in the
     input_required result of a modern server. `entry` is the host's request for which it came, if for one."""
@@ -95,12 +99,13 @@ class Asking:
         """Pass a request of the server on."""
         self._asked += 1
         message = {"jsonrpc": "2.0", "id": self._asked, "method": request["method"]}
-        lines = self._requests.write(message | ({"params": request["params"]} if "params" in request else {}))
+        message |= {"params": request["params"]} if "params" in request else {}
+        lines = self._requests.write(message) if len(self._questions) < MAX_QUESTIONS else []
         entry = question.entry
         if not lines and entry is not None and question.key is not None:
             return self._requests.fail(entry, Failure("input_too_large", subject=entry.subject))
         if not lines:
-            return [reply(request, error=eras.error(INTERNAL_ERROR, "too large for this client"))]
+            return [_too_much(request)]
         self._questions[self._asked] = question
         if entry is not None and entry.left_s is None:
             entry.left_s = entry.deadline_s - now_s
@@ -182,6 +187,13 @@ class Asking:
         self._parked[call] = parked
         return [*actions, Extend(call, parked.deadline_s), *self._requests.answer(entry, result=parked.result())]
 
+    def ask_more(self, parked: ParkedCall, request: dict[str, Any]) -> list[Action]:
+        """Another question, for when the host comes back."""
+        if len(parked.requests) >= MAX_QUESTIONS:
+            return [_too_much(request)]
+        parked.asks(request)
+        return []
+
     def unpark(self, parked: ParkedCall) -> list[Action]:
         """Nobody came back for it."""
         del self._parked[parked.call]
@@ -208,6 +220,10 @@ class Asking:
     def _gave(self, state: str) -> bool:
         number = state.removeprefix(self._state_prefix)
         return state != number and number.isdecimal() and 0 < int(number) <= self._newest_state
+
+
+def _too_much(request: dict[str, Any]) -> Reply:
+    return reply(request, error=eras.error(INTERNAL_ERROR, "too much for this client"))
 
 
 def reply(request: dict[str, Any], **outcome: Any) -> Reply:

@@ -28,7 +28,7 @@ _WORDS = {
     "no_input": "{subject} needs an answer of this host's user, and none came within {limit_s:g} s; call it again.",
     "no_such_input": "{subject} needs {detail} of this host, which does not offer that; use a host that does.",
     "input_refused": "{subject} needs an answer of this host's user and got none ({detail}); call it again and answer.",
-    "input_too_large": "{subject} asks this host for more than a line can hold; report it to the server's author.",
+    "input_too_large": "{subject} asks this host for more than can be passed on; report it to the server's author.",
     "input_expired": "{subject} no longer waits for this input; call it again without requestState.",
     "input_rounds": "{subject} asked for input more than {limit} times in one call; report it to the server's author.",
     "refused": "the worker refused {subject}: {detail}; correct the name or the arguments and call again.",

@@ -235,8 +235,7 @@ class Relay:
         if asked is None or not eras.offers(asked.host, request["method"]):
             return [reply(request, error=eras.error(eras.METHOD_NOT_FOUND, "not supported by this client"))]
         if parked is not None:
-            parked.asks(request)
-            return []
+            return self._asking.ask_more(parked, request)
         if entry is not None and entry.modern:
             return self._asking.park(entry, request, now_s)
         return self._asking.ask(request, Question(entry, server_id=request["id"]), now_s)

@@ -20,7 +20,7 @@ from tests.unit.bridge.relay_drive import (
 )
 
 from sam2_mcp_bridge.actions import Abort, Connect, Host, Listen, Refusal, Result, Send, Server
-from sam2_mcp_bridge.asking import INPUT_LIMIT_S, MAX_INPUT_ROUNDS, STATE_ONLY_PAUSE_S
+from sam2_mcp_bridge.asking import INPUT_LIMIT_S, MAX_INPUT_ROUNDS, MAX_QUESTIONS, STATE_ONLY_PAUSE_S
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.framing import INVALID_REQUEST, Malformed, Notification, Response
 from sam2_mcp_bridge.relay import INITIALIZE_WAIT_S, MAX_OPEN_REQUESTS, OWN_REQUEST_LIMIT_S, RECONNECT_PAUSE_S
@@ -473,6 +473,14 @@ def test_a_question_too_large_for_the_host_is_refused() -> None:
     drive = ready(legacy_server())
     drive.stream(server_request(1, "sampling/createMessage", messages="x" * MAX_LINE_BYTES))
     assert drive.replies[0]["error"]["code"] == -32603 and drive.messages == []
+
+
+def test_a_server_that_asks_without_end_gets_errors() -> None:
+    drive = ready(legacy_server())
+    for id_value in range(MAX_QUESTIONS + 1):
+        drive.stream(server_request(id_value, "roots/list"))
+    assert len(drive.messages) == MAX_QUESTIONS
+    assert [(reply["id"], reply["error"]["code"]) for reply in drive.replies] == [(MAX_QUESTIONS, -32603)]
 
 
 def test_the_clock_of_a_call_stands_still_while_its_host_is_asked() -> None:

@@ -17,7 +17,7 @@ from tests.unit.bridge.relay_drive import (
 )
 
 from sam2_mcp_bridge.actions import Connect, Host, Listen, Refusal, Result, Send, Server
-from sam2_mcp_bridge.asking import INPUT_LIMIT_S, MAX_PARKED_CALLS
+from sam2_mcp_bridge.asking import INPUT_LIMIT_S, MAX_PARKED_CALLS, MAX_QUESTIONS
 from sam2_mcp_bridge.errors import Failure
 
 DOWN = Failure("unreachable", where="there", detail="refused")
@@ -260,6 +260,14 @@ def test_questions_that_are_still_open_are_put_again() -> None:
     assert [reply["id"] for reply in drive.replies] == [7, "second"]
     drive.stream(server_request("third", "roots/list"), call)
     assert drive.message["result"]["resultType"] == "input_required"
+
+
+def test_a_server_that_asks_without_end_gets_errors() -> None:
+    drive = contact(legacy_server())
+    ask(drive, server_id=0)
+    for id_value in range(1, MAX_QUESTIONS + 1):
+        drive.stream(server_request(id_value, "roots/list"), drive.newest.call)
+    assert [(reply["id"], reply["error"]["code"]) for reply in drive.replies] == [(MAX_QUESTIONS, -32603)]
 
 
 def test_a_server_that_does_not_wait_has_its_answer_kept() -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from tests.containers.bases import STACK_SUITE, Bases
-from tests.containers.engine import Unavailable, running_engine
+from tests.containers.engine import Unavailable, docker, running_engine
 from tests.containers.figures import Figures
-from tests.containers.stack import Stack, Station, station_at
+from tests.containers.stack import Stack, Station, remove_leftovers, station_at
 
 HERE = Path(__file__).parent
 # The first test waits for the engine, a base image and the build of both images.
 TIMEOUT_S = 900
+CACHE_AGE = "24h"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -36,6 +37,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A Docker engine. Where none is to be had the tests are skipped, but never in CI."""
     try:
         with running_engine(tmp_path_factory.mktemp("engine") / "dockerd.log"):
+            remove_leftovers()
             yield
     except Unavailable as error:
         if os.environ.get("CI") == "true":
@@ -58,6 +60,8 @@ def figures() -> Figures:
 @pytest.fixture(scope="session")
 def built(bases: Bases) -> Iterator[Stack]:
     """The stack with its images built, not started."""
+    # Layers of earlier runs that no image has any more; newer ones make the next build quick.
+    docker("image", "prune", "--force", "--filter", f"until={CACHE_AGE}")
     stack = Stack(bases.image(STACK_SUITE))
     stack.compose("build")
     yield stack

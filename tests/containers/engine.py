@@ -14,7 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-PACKAGES = ("docker.io", "docker-compose", "iptables", "debootstrap")
+# What is needed, by the package that brings it.
+PACKAGES = {
+    "dockerd": "docker.io",
+    "docker-compose": "docker-compose",
+    "iptables": "iptables",
+    "debootstrap": "debootstrap",
+}
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 
@@ -69,10 +75,12 @@ def running_engine(log_path: Path) -> Iterator[None]:
     Raises:
         Unavailable: it is neither there nor to be had.
     """
+    _install()
     if _answers():
         yield
         return
-    _install()
+    if os.geteuid() != 0:
+        raise Unavailable("no Docker engine answers, and only root can start one")
     # A session of its own: Ctrl-C is for the tests, which then stop the engine in order.
     with log_path.open("ab") as log:
         daemon = subprocess.Popen(["dockerd"], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -89,22 +97,24 @@ def running_engine(log_path: Path) -> Iterator[None]:
 
 
 def _answers() -> bool:
-    if shutil.which("docker") is None or shutil.which("debootstrap") is None:
+    if shutil.which("docker") is None:
         return False
     return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
 
 
 def _install() -> None:
-    missing = [name for name in ("dockerd", "docker-compose", "iptables", "debootstrap") if shutil.which(name) is None]
-    if os.geteuid() != 0:
-        raise Unavailable("no Docker engine answers, and only root can start one")
+    """What is missing; an engine that answers, from wherever, is taken as it is."""
+    needed = set(PACKAGES) - ({"dockerd", "iptables"} if _answers() else set())
+    if shutil.which("docker") and len(compose_command()) == 2:
+        needed.remove("docker-compose")
+    missing = sorted(PACKAGES[name] for name in needed if shutil.which(name) is None)
     if not missing:
         return
-    if shutil.which("apt-get") is None:
-        raise Unavailable(f"not installed, and no apt-get here: {', '.join(missing)}")
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise Unavailable(f"not installed: {', '.join(missing)}")
     try:
         run("apt-get", "update", "-qq")
-        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *PACKAGES)
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing)
     except CommandFailed as error:
         raise Unavailable(str(error)) from error
 

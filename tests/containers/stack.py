@@ -9,8 +9,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,15 @@ from tests.e2e.rehearsal.processes import free_port
 
 ROOT = Path(__file__).parents[2]
 
+# The images that a developer may have made stay as they are.
+IMAGE_TAG = "test"
+# Both are how `remove_leftovers` knows what a run that was killed has left; Compose's containers would start again.
+PROJECT = "sam2mcptest"
+LABEL = "sam2-mcp-test"
+
 # Two busy cores: the worker imports for 3 s and starts its children before it is healthy.
 HEALTHY_LIMIT_S = 120.0
+HEALTH = "{{.State.Health.Status}}"
 # As the station's own: its clients have gone by then.
 REQUEST_TIMEOUT_S = 35.0
 
@@ -81,12 +88,13 @@ class Stack:
     """Worker and station by Compose. Methods block; `wait_until_healthy` is what `up --wait` does in Compose 2."""
 
     def __init__(self, base_image: str) -> None:
-        self.project = f"sam2mcptest{os.getpid()}"
+        self.project = f"{PROJECT}{os.getpid()}"
         self.token = secrets.token_urlsafe(24)
         self.station_port, self.worker_port = free_port(), free_port()
         self._env = {
             "COMPOSE_PROJECT_NAME": self.project,
             "BASE_IMAGE": base_image,
+            "SAM2_MCP_TAG": IMAGE_TAG,
             "SAM2_MCP_TOKEN": self.token,
             "STATION_PORT": str(self.station_port),
             "WORKER_PORT": str(self.worker_port),
@@ -137,6 +145,27 @@ class Stack:
         self.compose("down", "--volumes", "--timeout", "5")
 
 
+@contextmanager
+def container(*arguments: str) -> Iterator[str]:
+    """The id of a container beside the stack, removed behind the block; arguments as for `docker run`."""
+    name = docker("run", "--detach", "--init", "--label", LABEL, *arguments)
+    try:
+        yield name
+    finally:
+        docker("rm", "--force", "--volumes", name)
+
+
+def remove_leftovers() -> None:
+    """What earlier runs have left behind. One run at a time on a machine."""
+    for flag in (f"name={PROJECT}", f"label={LABEL}"):
+        if containers := docker("ps", "--all", "--quiet", "--filter", flag).split():
+            docker("rm", "--force", "--volumes", *containers)
+    if networks := docker("network", "ls", "--quiet", "--filter", f"name={PROJECT}").split():
+        docker("network", "rm", *networks)
+    if volumes := docker("volume", "ls", "--quiet", "--filter", f"name={PROJECT}").split():
+        docker("volume", "rm", *volumes)
+
+
 async def until(what: str, holds: Any, limit_s: float = 30.0) -> None:
     """Wait until the condition, a function that may block, is true."""
     with anyio.move_on_after(limit_s):
@@ -144,3 +173,8 @@ async def until(what: str, holds: Any, limit_s: float = 30.0) -> None:
             await anyio.sleep(0.1)
         return
     raise AssertionError(f"not within {limit_s:g} s: {what}")
+
+
+async def wait_until_healthy(name: str) -> None:
+    """For a container beside the stack."""
+    await until(f"{name} is healthy", lambda: docker("inspect", "--format", HEALTH, name) == "healthy", HEALTHY_LIMIT_S)

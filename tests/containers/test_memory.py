@@ -11,7 +11,7 @@ from tests.containers.cgroup import Cgroup, Process
 from tests.containers.engine import docker
 from tests.containers.figures import MIB, Figures, mib
 from tests.containers.sized_upstream import PORT, text_of
-from tests.containers.stack import ROOT, Stack, Station, until
+from tests.containers.stack import IMAGE_TAG, ROOT, Stack, Station, container, until
 
 STATION_LIMIT_BYTES = 512 * MIB
 # The issue's target; six or seven of the usual proxies fill the same station.
@@ -39,14 +39,13 @@ def fresh(stack: Stack) -> Cgroup:
 @pytest.fixture
 def upstream(stack: Stack, fresh: Cgroup) -> Iterator[str]:
     """The URL, for bridges, of a server with answers of any size; its memory is not the station's."""
-    container = docker(
-        *("run", "--detach", "--rm", "--init", "--network", f"container:{stack.container('station')}"),
-        *("--volume", f"{ROOT / 'tests'}:/src/tests:ro", "--env", "PYTHONPATH=/src", "--workdir", "/src"),
-        *("--env", "PYTHONDONTWRITEBYTECODE=1", "--entrypoint", "python3", "sam2-mcp-station"),
-        *("-m", "tests.containers.sized_upstream"),
+    arguments = (
+        *("--network", f"container:{stack.container('station')}", "--volume", f"{ROOT / 'tests'}:/src/tests:ro"),
+        *("--env", "PYTHONPATH=/src", "--workdir", "/src", "--entrypoint", "python3"),
+        *(f"sam2-mcp-station:{IMAGE_TAG}", "-m", "tests.containers.sized_upstream"),
     )
-    yield UPSTREAM_URL
-    docker("rm", "--force", container)
+    with container(*arguments):
+        yield UPSTREAM_URL
 
 
 async def open_working(station: Station) -> str | None:
@@ -158,17 +157,17 @@ async def test_a_bridge_that_the_kernel_ends_leaves_the_others(
     large = await station.open(SAM2_MCP_URL=upstream)
     assert all([await station.serves(session) for session in others])
     assert await station.text(large, "sized", tag="warm", size_bytes=10) == text_of("warm", 10)
-    container, restarts = stack.container("station"), stack.restarts("station")
+    name, restarts = stack.container("station"), stack.restarts("station")
     # No room for the answer: a real shortage, made by the limit rather than by filling it up.
     scarce_bytes = str(fresh.usage_bytes() + 4 * MIB)
-    docker("update", "--memory", scarce_bytes, "--memory-swap", scarce_bytes, container)
+    docker("update", "--memory", scarce_bytes, "--memory-swap", scarce_bytes, name)
     # The station waits 30 s for a line of a process that has ended; nobody here does.
     call = asyncio.create_task(station.text(large, "sized", tag="large", size_bytes=LARGE_BYTES))
     try:
         await until("one bridge has ended", lambda: len(fresh.bridges()) == len(others))
     finally:
         limit = str(STATION_LIMIT_BYTES)
-        docker("update", "--memory", limit, "--memory-swap", limit, container)
+        docker("update", "--memory", limit, "--memory-swap", limit, name)
     assert fresh.oom_kills() == 1
     assert all([await station.serves(session) for session in others])
     assert await station.serves(await station.open())

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
 import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 from tests.containers.engine import docker, run
 from tests.containers.figures import Figures, mib
-from tests.containers.stack import Stack, Station, until
+from tests.containers.stack import IMAGE_TAG, Stack, Station, container, station_at, until, wait_until_healthy
 from tests.e2e.rehearsal.driver import HONEST_FAILURE
+from tests.e2e.rehearsal.processes import free_port
 from tests.fakes.documents import document, good_page
 
 from sam2_mcp_worker.cli.client import WorkerClient
@@ -165,3 +171,45 @@ async def test_a_station_that_was_killed_comes_back_by_itself(stack: Stack, stat
     await until("restarted", lambda: stack.restarts("station") > before)
     await asyncio.to_thread(stack.wait_until_healthy, "station")
     assert await station.serves(await station.open())
+
+
+@pytest.fixture
+def host_worker(stack: Stack, tmp_path: Path) -> Iterator[str]:
+    """A worker on this machine, outside all containers, at the address that they reach: its host name and port."""
+    gateway = docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}")
+    port = free_port()
+    variables = {
+        "SAM2_MCP_TOKEN": stack.token,
+        "SAM2_MCP_ALLOWED_HOSTS": f"host.docker.internal:{port}",
+        "SAM2_MCP_DATA_DIR": str(tmp_path),
+    }
+    command = [sys.executable, "-m", "sam2_mcp_worker", "serve", "--host", gateway, "--port", str(port)]
+    with (tmp_path / "worker.log").open("wb") as log:
+        worker = subprocess.Popen(command, env=os.environ | variables, stdout=log, stderr=log)
+    yield f"host.docker.internal:{port}"
+    worker.terminate()
+    worker.wait(30)
+
+
+@pytest.fixture
+async def lone_station(stack: Stack, host_worker: str) -> AsyncIterator[Station]:
+    """A station as deploy/README.md has it for a worker on the host."""
+    port = free_port()
+    arguments = (
+        *("--add-host", "host.docker.internal:host-gateway", "--publish", f"127.0.0.1:{port}:8000"),
+        *("--env", f"SAM2_MCP_TOKEN={stack.token}", "--env", f"SAM2_MCP_URL=http://{host_worker}/mcp"),
+        f"sam2-mcp-station:{IMAGE_TAG}",
+    )
+    with container(*arguments) as name:
+        await wait_until_healthy(name)
+        async with station_at(port) as station:
+            yield station
+
+
+async def test_a_station_in_a_container_reaches_a_worker_on_the_host(lone_station: Station) -> None:
+    session = await lone_station.open()
+    text = "[unreachable] "
+    with anyio.fail_after(60):
+        while text.startswith("[unreachable] "):  # the worker is still importing
+            text = await lone_station.text(session, "get_status")
+    assert text.startswith("{"), text

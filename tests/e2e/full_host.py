@@ -30,12 +30,16 @@ ANSWERS: dict[str, dict[str, Any]] = {
 class FarServer:
     """tests/e2e/far_server.py as a process; its socket outlives it, so that it can be started again."""
 
-    def __init__(self, *flags: str) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, *flags: str, down: bool = False) -> None:
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/mcp"
-        self.start(*flags)
+        self._process: subprocess.Popen[bytes] | None = None
+        if not down:
+            self.start(*flags)
 
     def start(self, *flags: str) -> None:
+        self._socket.listen()
         fd = self._socket.fileno()
         command = [sys.executable, "-m", "tests.e2e.far_server", "--fd", str(fd), *flags]
         self._process = subprocess.Popen(command, pass_fds=[fd], stdin=subprocess.DEVNULL)
@@ -47,8 +51,9 @@ class FarServer:
         return self
 
     def stop(self) -> None:
-        self._process.kill()
-        self._process.wait(PATIENCE_S)
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(PATIENCE_S)
 
     def close(self) -> None:
         self.stop()

@@ -177,6 +177,21 @@ def test_a_server_may_come_back_in_the_other_era(before: str, after: str) -> Non
         server.close()
 
 
+@pytest.mark.parametrize("server_era", ["legacy", "modern"])
+def test_a_host_that_starts_before_its_server_is_told_when_it_is_there(server_era: str) -> None:
+    server = FarServer(down=True)
+    try:
+        with full_host(server, "legacy") as host:
+            assert host.start()["serverInfo"]["name"] == "sam2-mcp"
+            server.start("--era", server_era)
+            for kind in ("tools", "prompts", "resources"):
+                host.notice(f"notifications/{kind}/list_changed")
+            assert {"hold", "release"} <= {tool["name"] for tool in host.do("tools/list")["tools"]}
+            until_heard(host, "tools_changed", "notifications/tools/list_changed")
+    finally:
+        server.close()
+
+
 @pytest.mark.parametrize("server", ERAS)
 def test_a_host_without_handshake_or_envelope_is_served(servers: dict[str, FarServer], server: str) -> None:
     with full_host(servers[server], "legacy") as host:

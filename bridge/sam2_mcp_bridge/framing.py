@@ -55,7 +55,7 @@ class Malformed(NamedTuple):
 Message = Request | Notification | Response | Malformed
 
 
-def decode(data: bytes, errors: str = "strict") -> Any:
+def decode(data: bytes | bytearray, errors: str = "strict") -> Any:
     """The JSON value in `data`; numbers that JSON cannot express (NaN, 1e400) become null.
 
     Raises:

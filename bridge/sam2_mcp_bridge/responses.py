@@ -66,7 +66,7 @@ def messages(response: httpx.Response, parser: EventParser, failure: MakeFailure
                 yield message
 
 
-def _pieces(response: httpx.Response, parser: EventParser, failure: MakeFailure) -> Iterator[bytes]:
+def _pieces(response: httpx.Response, parser: EventParser, failure: MakeFailure) -> Iterator[bytes | bytearray]:
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         if media_type == "text/event-stream":
@@ -167,7 +167,7 @@ def read_body(response: httpx.Response, limit_bytes: int, failure: MakeFailure) 
     return bytes(body)
 
 
-def _value(data: bytes) -> Any:
+def _value(data: bytes | bytearray) -> Any:
     try:
         return decode(data, "replace")
     except ValueError:

@@ -45,8 +45,8 @@ class EventParser:
         self._after_cr = False
         self._first_line = True
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The data of the events that `chunk` completes.
+    def feed(self, chunk: bytes) -> Iterator[bytearray]:
+        """The data of the events that `chunk` completes; it is the caller's, since a copy may be 32 MiB.
 
         Raises:
             EventTooLarge: the event under way is above the limit; the stream is of no further use.
@@ -64,9 +64,8 @@ class EventParser:
         if len(self._line) + len(self._data or b"") > self._limit_bytes:
             raise EventTooLarge(f"above {self._limit_bytes} bytes")
 
-    def _end_line(self) -> Iterator[bytes]:
-        line = bytes(self._line)
-        self._line = bytearray()
+    def _end_line(self) -> Iterator[bytearray]:
+        line, self._line = self._line, bytearray()
         if self._first_line:
             line = line.removeprefix(_BOM)
             self._first_line = False
@@ -77,18 +76,19 @@ class EventParser:
         self._data, self._name = None, b""
         self.last_event_id = self._id
         if data is not None and name in (b"", b"message"):
-            yield bytes(data)
+            yield data
 
-    def _field(self, line: bytes) -> None:
+    def _field(self, line: bytearray) -> None:
         field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
+        if value.startswith(b" "):
+            del value[0]
         if field == b"data":
             if self._data is None:
-                self._data = bytearray(value)
+                self._data = value
             else:
                 self._data += b"\n" + value
         elif field == b"event":
-            self._name = value
+            self._name = bytes(value)
         elif field == b"id" and value.isascii() and value.decode().isprintable():  # others fit into no header
             self._id = value.decode()
         elif field == b"retry" and _DIGITS.fullmatch(value):

@@ -1,3 +1,4 @@
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -110,3 +111,16 @@ def test_the_server_says_when_to_come_back(field: str, retry_s: float) -> None:
     parser = EventParser(10_000)
     list(parser.feed(f"{field}\n\n".encode()))
     assert parser.retry_s == retry_s
+
+
+def test_a_large_event_is_copied_once_while_it_comes_and_then_kept_by_nobody_else() -> None:
+    size, parser = 4_000_000, EventParser(8_000_000)
+    stream = b"data: " + b"x" * size + b"\n\n"
+    chunks = [stream[start : start + 65536] for start in range(0, len(stream), 65536)]
+    tracemalloc.start()
+    try:
+        for data in (data for chunk in chunks for data in parser.feed(chunk)):
+            now, peak = tracemalloc.get_traced_memory()
+            assert len(data) == size and now < 1.3 * size and peak < 2.4 * size
+    finally:
+        tracemalloc.stop()

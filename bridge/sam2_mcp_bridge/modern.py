@@ -61,7 +61,8 @@ class ModernSession(Session):
 
 def is_listed(refusal: Refusal) -> bool:
     """Whether a server refuses our version and yet lists it: then the specification wants another try with it."""
-    return MODERN_VERSION in (as_object(refusal.error.get("data")).get("supported") or ())
+    supported = as_object(refusal.error.get("data")).get("supported")
+    return isinstance(supported, list) and MODERN_VERSION in supported
 
 
 def discovered(result: dict[str, Any]) -> Server | None:

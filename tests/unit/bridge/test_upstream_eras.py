@@ -142,6 +142,13 @@ def test_a_server_that_refuses_our_version_and_lists_it_is_asked_again_before_th
         assert methods(fake) == ["server/discover", "server/discover"]
 
 
+@pytest.mark.parametrize("supported", [5, True, MODERN_VERSION, {}])
+def test_a_list_of_versions_that_is_none_leaves_the_other_era(supported: Any) -> None:
+    with FakeUpstream() as fake:
+        fake.on["server/discover"] = error(400, code=-32022, data={"supported": supported})
+        assert not Upstream(Config(url=fake.url)).connect(MODERN_HOST).modern
+
+
 @pytest.mark.parametrize(
     ("status", "code"), [(401, "unauthorized"), (403, "forbidden"), (421, "host_not_allowed"), (503, "busy")]
 )

@@ -13,7 +13,8 @@ from deploy.pyz.build import build
 from tests.containers.bases import SUITES, Bases
 from tests.containers.cgroup import Cgroup
 from tests.containers.engine import docker
-from tests.containers.figures import Figures, mib
+from tests.containers.figures import Figures
+from tests.containers.filling import check, fill
 from tests.containers.sized_upstream import PORT, text_of
 from tests.containers.stack import ROOT, Station, container, station_at, wait_until_healthy
 from tests.e2e.rehearsal.driver import HONEST_FAILURE
@@ -87,8 +88,6 @@ async def test_the_zipapp_serves_sessions(
     figures.add(
         f"pyz_on_python_{python}",
         version=version,
-        bridge_private_mib=mib(statistics.median(bridge.private_bytes for bridge in bridges)),
-        bridge_rss_mib=mib(statistics.median(bridge.rss_bytes for bridge in bridges)),
         # With the station's own poll of 0.5 s for a process that is not ready at once.
         open_to_tools_s=round(statistics.median(starts_s), 2),
     )
@@ -99,6 +98,18 @@ async def test_the_zipapp_serves_sessions(
     for session in sessions:
         await station.close(session)
     assert Cgroup(name).bridges() == []
+
+
+async def test_two_dozen_sessions_of_the_zipapp_fit_in_512_mb(
+    station: Station, running: tuple[str, int], python: str, figures: Figures
+) -> None:
+    async def serves(session: str) -> bool:
+        return await station.text(session, "sized", tag=session, size_bytes=100) == text_of(session, 100)
+
+    cgroup = Cgroup(running[0])
+    filled = await fill(station, cgroup, serves, PYZ)
+    figures.add(f"pyz_on_python_{python}", **filled.figures())
+    check(filled, cgroup)
 
 
 def test_without_httpx_the_zipapp_says_what_is_missing(image: str, running: tuple[str, int]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
 _DIGITS = re.compile(rb"[0-9]{1,9}")
+_HEADER_VALUE = re.compile(rb"(?! )[ -~]*(?<! )")  # other ids fit into no Last-Event-ID
 
 # Until a cut stream is taken up again, where the server does not say; and at least, whatever it says.
 DEFAULT_RETRY_S = 1.0
@@ -89,7 +90,7 @@ class EventParser:
                 self._data += b"\n" + value
         elif field == b"event":
             self._name = bytes(value)
-        elif field == b"id" and value.isascii() and value.decode().isprintable():  # others fit into no header
+        elif field == b"id" and _HEADER_VALUE.fullmatch(value):
             self._id = value.decode()
         elif field == b"retry" and _DIGITS.fullmatch(value):
             self.retry_s = max(MIN_RETRY_S, int(value) / 1000)

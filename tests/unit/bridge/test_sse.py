@@ -90,7 +90,7 @@ def test_the_id_of_the_last_complete_event_is_kept_even_of_one_without_data() ->
     assert parser.last_event_id == ""
 
 
-@pytest.mark.parametrize("field", ["id: 한", "id: a\0b", "id: a\tb"])
+@pytest.mark.parametrize("field", ["id: 한", "id: a\0b", "id: a\tb", "id: a ", "id:  a"])
 def test_an_id_that_fits_into_no_header_is_none(field: str) -> None:
     parser = EventParser(LIMIT)
     list(parser.feed(f"id: ok\n\n{field}\n\n".encode()))

@@ -19,6 +19,8 @@ from sam2_mcp_bridge.transport import Exchange
 HANDSHAKE_TIMEOUT_S = 10.0
 # A request may have an hour and a subscription has no end, but others wait for the handshake that these make.
 MAX_HANDSHAKE_S = 30.0
+# Its answer says nothing. A server that keeps it back must not cost each call the time of a handshake.
+INITIALIZED_TIMEOUT_S = 2.0
 # For the DELETE of the session at the end: the station kills 3 s after SIGTERM, and others expect 1 s.
 GOODBYE_TIMEOUT_S = 0.7
 
@@ -100,7 +102,8 @@ class Contact:
         if server is None:
             raise self._refused(answer)
         session = Session(server, headers.get("mcp-session-id"))
-        self._rpc.notify(exchange, session, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        limit_s = min(exchange.deadline_s, time.monotonic() + INITIALIZED_TIMEOUT_S)
+        self._rpc.notify(Exchange(limit_s), session, {"jsonrpc": "2.0", "method": "notifications/initialized"})
         return session
 
     def _discover(self, exchange: Exchange) -> Session:

@@ -110,7 +110,9 @@ def refusal(response: httpx.Response, session: Session | None, failure: MakeFail
     # Whoever names the request in an error has looked at it, and may have run it.
     is_named = isinstance(value, dict) and type(value.get("id")) is int
     if session is not None and _is_lost(status, rpc_code, text.lower(), is_named, session):
-        raise SessionLost(failure("session_lost", http_status=status, detail=detail))
+        raise SessionLost(
+            refused if is_named and refused else failure("session_lost", http_status=status, detail=detail)
+        )
     code = code_of_status(status)
     explained = code in ("http_error", "not_found") or (code == "worker_error" and rpc_code != INTERNAL_ERROR)
     if refused is not None and explained:
@@ -133,7 +135,7 @@ def _is_lost(status: int, rpc_code: int | None, text: str, is_named: bool, sessi
 
 def _chunks(response: httpx.Response, failure: MakeFailure) -> Iterator[bytes]:
     """The body as it comes, unpacked in small pieces: httpx would make 64 MB of 64 KB of a bomb."""
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    encoding = response.headers.get("content-encoding", "").strip().lower() or "identity"
     if encoding == "identity":
         yield from response.iter_bytes()
         return

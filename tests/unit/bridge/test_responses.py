@@ -145,3 +145,8 @@ def test_messages_are_found_in_both_kinds_of_body_and_in_batches() -> None:
 )
 def test_an_answer_is_ours_by_its_id_and_an_error_without_one_too(message: dict[str, Any], answer: Any) -> None:
     assert outcome(message, 7) == answer
+
+
+def test_an_empty_content_encoding_is_none() -> None:
+    body = httpx.Response(200, json={"result": {}}, headers={"content-encoding": ""})
+    assert list(messages(body, EventParser(1000), failure)) == [{"result": {}}]

@@ -17,7 +17,7 @@ from tests.fakes.upstream import FakeUpstream
 from sam2_mcp_bridge import contact
 from sam2_mcp_bridge import transport as module
 from sam2_mcp_bridge import upstream as upstream_module
-from sam2_mcp_bridge.actions import Server
+from sam2_mcp_bridge.actions import Refusal, Server
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure, SetupError
 from sam2_mcp_bridge.session import Session
@@ -109,6 +109,31 @@ def test_a_handshake_in_which_only_comments_come_is_cut(monkeypatch: pytest.Monk
         assert code_of(upstream, lasting(3600)) == "timeout"
         fake.on["initialize"] = fakes.initialize()
         assert upstream.connect().info["name"] == "fake"
+
+
+def test_a_server_that_keeps_back_the_answer_to_a_notification_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contact, "INITIALIZED_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(module, "TIMEOUT_GRACE_S", 0.0)
+    with FakeUpstream() as fake:
+        fake.on["notifications/initialized"] = fakes.hang(with_head=False)
+        exchange = lasting()
+        exchange.watched = True
+        assert Upstream(Config(url=fake.url)).request(exchange, "tools/list", {}, print)
+        assert exchange.remaining_s > 0
+
+
+def test_an_error_about_the_request_itself_is_told_as_it_came_also_with_status_404() -> None:
+    async def not_found(call: fakes.Call) -> None:
+        error = {"code": -32002, "message": "Resource not found"}
+        body = {"jsonrpc": "2.0", "id": call.message["id"], "error": error}
+        await fakes.raw(404, fakes.JSON, json.dumps(body).encode())(call)
+
+    with FakeUpstream() as fake:
+        fake.on |= {"initialize": fakes.initialize("s"), "resources/read": not_found}
+        answer = Upstream(Config(url=fake.url)).request(lasting(), "resources/read", {"uri": "a:b"})
+        assert answer == Refusal({"code": -32002, "message": "Resource not found"})
 
 
 @pytest.mark.parametrize("with_head", [True, False])

@@ -232,6 +232,8 @@ class Bridge:
             self._upstream.reply(message)
         except Failure as failure:
             self._report(failure)
+        except RecursionError:  # what the host sent can be read but not be written; its server hears nothing
+            self._report(Failure("internal", detail="an answer of the host is nested too deeply"))
 
     def _report(self, answer: Answer) -> None:
         """Each kind of failure once: the station keeps every stderr line in memory (station.md 1.7 d)."""

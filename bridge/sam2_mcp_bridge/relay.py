@@ -121,9 +121,12 @@ class Relay:
         is_own = call == self._listening.call
         if is_own:
             self._listening.streamed()
-        if is_own or self._requests.of_call(call) is not None or self._asking.parked_call(call) is not None:
-            told = self._server_asked if "id" in message else self._server_told
-            actions += told(call, message, now_s) if isinstance(message.get("method"), str) else []
+        is_known = is_own or self._requests.of_call(call) is not None or self._asking.parked_call(call) is not None
+        if is_known and isinstance(message.get("method"), str):
+            if type(message.get("id")) in (str, int):
+                actions += self._server_asked(call, message, now_s)
+            elif "id" not in message:
+                actions += self._server_told(call, message, now_s)
         return actions + self._advance(now_s)
 
     def connected(self, told: Server | Failure, now_s: float) -> list[Action]:

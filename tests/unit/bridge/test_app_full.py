@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import Behaviour, Call, FakeUpstream
-from tests.unit.bridge.host import STATION_INITIALIZE, Host, threaded_host
+from tests.unit.bridge.host import PATIENCE_S, STATION_INITIALIZE, Host, threaded_host
 
 from sam2_mcp_bridge import app
 from sam2_mcp_bridge.app import MAX_STREAMED_AHEAD, station_asks
@@ -86,6 +87,24 @@ def test_an_answer_that_the_server_does_not_take_is_complained_of_and_the_bridge
         fake.wait_for("notifications/odd")
         assert "isError" not in host.call()
     assert "[worker_error]" in capfd.readouterr().err
+
+
+def test_an_answer_that_cannot_be_written_is_complained_of(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = threading.Event()
+
+    def too_deep(*_: object) -> None:
+        said.set()
+        raise RecursionError
+
+    with FakeUpstream() as fake, threaded_host(fake.url, profile="full") as host:
+        start(host)
+        monkeypatch.setattr(app.Upstream, "reply", too_deep)
+        host.send("notifications/odd")
+        assert said.wait(PATIENCE_S)
+        assert "isError" not in host.call()
+    assert "nested too deeply" in capfd.readouterr().err
 
 
 def test_a_cancelled_call_is_cut_and_the_server_is_told() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+import queue
 from typing import Any
 
 import pytest
@@ -77,34 +77,37 @@ def test_an_answer_of_the_host_reaches_the_server_that_asked() -> None:
         assert reply.message == {"jsonrpc": "2.0", "id": "q", "result": {"action": "accept"}}
 
 
+@pytest.fixture
+def complaints(monkeypatch: pytest.MonkeyPatch) -> queue.SimpleQueue[str]:
+    """What would be written to stderr."""
+    found: queue.SimpleQueue[str] = queue.SimpleQueue()
+    monkeypatch.setattr(app, "complain", found.put)
+    return found
+
+
 def test_an_answer_that_the_server_does_not_take_is_complained_of_and_the_bridge_goes_on(
-    capfd: pytest.CaptureFixture[str],
+    complaints: queue.SimpleQueue[str],
 ) -> None:
     with FakeUpstream() as fake, threaded_host(fake.url, profile="full") as host:
         start(host)
         fake.on["notifications/odd"] = fakes.raw(500, "text/plain", b"no")
         host.send("notifications/odd")
-        fake.wait_for("notifications/odd")
+        assert complaints.get(timeout=PATIENCE_S).startswith("[worker_error]")
         assert "isError" not in host.call()
-    assert "[worker_error]" in capfd.readouterr().err
 
 
 def test_an_answer_that_cannot_be_written_is_complained_of(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, complaints: queue.SimpleQueue[str]
 ) -> None:
-    said = threading.Event()
-
     def too_deep(*_: object) -> None:
-        said.set()
         raise RecursionError
 
     with FakeUpstream() as fake, threaded_host(fake.url, profile="full") as host:
         start(host)
         monkeypatch.setattr(app.Upstream, "reply", too_deep)
         host.send("notifications/odd")
-        assert said.wait(PATIENCE_S)
+        assert "nested too deeply" in complaints.get(timeout=PATIENCE_S)
         assert "isError" not in host.call()
-    assert "nested too deeply" in capfd.readouterr().err
 
 
 def test_a_cancelled_call_is_cut_and_the_server_is_told() -> None:

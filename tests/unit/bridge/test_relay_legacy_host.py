@@ -469,6 +469,13 @@ def test_what_the_host_has_not_declared_is_refused_and_ping_is_answered_here() -
     assert drive.replies[-1]["result"] == {} and drive.messages == []
 
 
+@pytest.mark.parametrize("id_value", [None, 1.5, True, ["deep"]])
+def test_a_question_that_nobody_could_answer_is_none(id_value: Any) -> None:
+    drive = ready(legacy_server())
+    drive.stream(server_request(id_value, "roots/list"))
+    assert drive.messages == [] and drive.replies == []
+
+
 def test_a_question_too_large_for_the_host_is_refused() -> None:
     drive = ready(legacy_server())
     drive.stream(server_request(1, "sampling/createMessage", messages="x" * MAX_LINE_BYTES))

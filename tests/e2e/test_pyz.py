@@ -46,7 +46,8 @@ def test_another_checkout_with_other_times_and_modes_gives_the_same_bytes(pyz: P
 def test_it_holds_the_whole_bridge_and_nothing_of_the_machine(pyz: Path) -> None:
     with zipfile.ZipFile(pyz) as archive:
         names = archive.namelist()
-    modules = {f"sam2_mcp_bridge/{path.name}" for path in (ROOT / "bridge/sam2_mcp_bridge").glob("*.py")}
+    sources = ROOT / "bridge"
+    modules = {path.relative_to(sources).as_posix() for path in (sources / "sam2_mcp_bridge").rglob("*.py")}
     assert modules | {"__main__.py", "LICENSE"} == set(names)
     assert names == sorted(names)
     assert str(ROOT).encode() not in pyz.read_bytes()

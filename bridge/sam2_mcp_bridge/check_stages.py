@@ -25,6 +25,7 @@ from sam2_mcp_bridge.lean_httpx import httpx
 from sam2_mcp_bridge.modern import ModernSession, discovered
 from sam2_mcp_bridge.probe import Probe
 from sam2_mcp_bridge.responses import MAX_BODY_BYTES, SessionLost, messages, refusal
+from sam2_mcp_bridge.rpc import message_headers
 from sam2_mcp_bridge.session import OWN_HOST, Session, as_object, initialize_params, initialized
 from sam2_mcp_bridge.sse import EventParser
 from sam2_mcp_bridge.transport import Transport
@@ -187,7 +188,7 @@ class Stages:
         server = self._session.server
         if not server.modern:
             notification = encode({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
-            with self.probe.sent("POST", self.probe.headers(self._session), notification) as response:
+            with self.probe.sent("POST", message_headers(self._session), notification) as response:
                 if not response.is_success:
                     detail = f"HTTP {response.status_code} to notifications/initialized"
                     raise Trouble(f"the server refused the end of the handshake ({detail})", _ASK_AUTHOR)

@@ -97,11 +97,11 @@ class Contact:
         raise refused
 
     def _initialize(self, exchange: Exchange) -> Session:
-        answer, headers = self._rpc.ask(exchange, None, "initialize", initialize_params(self._host))
+        answer, response = self._rpc.ask(exchange, None, "initialize", initialize_params(self._host))
         server = initialized(answer.value) if isinstance(answer, Result) else None
         if server is None:
             raise self._refused(answer)
-        session = Session(server, headers.get("mcp-session-id"))
+        session = Session(server, response.headers.get("mcp-session-id"))
         limit_s = min(exchange.deadline_s, time.monotonic() + INITIALIZED_TIMEOUT_S)
         self._rpc.notify(Exchange(limit_s), session, {"jsonrpc": "2.0", "method": "notifications/initialized"})
         return session

@@ -1,22 +1,20 @@
 """Single requests of the doctor, each bounded in time whatever the server does.
 
-What is sent goes through transport.py and in the words of session.py and modern.py, as the bridge's own calls do.
+What is sent goes through rpc.py and transport.py, as the bridge's own calls do.
 What upstream.py mends on the way is not mended here: the doctor wants to see it.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sam2_mcp_bridge.actions import Refusal, Result
-from sam2_mcp_bridge.framing import encode
-from sam2_mcp_bridge.responses import MAX_BODY_BYTES, messages, outcome, refusal
+from sam2_mcp_bridge.rpc import Rpc
 from sam2_mcp_bridge.session import Session
-from sam2_mcp_bridge.sse import EventParser
 from sam2_mcp_bridge.transport import Exchange, Transport
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ class Probe:
 
     def __init__(self) -> None:
         self.deadline_s = 0.0
-        self._ids = itertools.count(1)
 
     @property
     def remaining_s(self) -> float:
@@ -60,11 +57,6 @@ class Probe:
         ):
             yield response
 
-    def headers(self, session: Session | None, method: str = "", params: Any = None) -> dict[str, str]:
-        """The headers of a message."""
-        own = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-        return own | ({} if session is None else session.headers(method, params))
-
     def ask(self, session: Session | None, method: str, params: Any) -> Reply:
         """One JSON-RPC request.
 
@@ -72,16 +64,11 @@ class Probe:
             Failure: there is no answer.
             SessionLost: the server does not know the session.
         """
-        request_id = next(self._ids)
-        request = {"jsonrpc": "2.0", "id": request_id, "method": method}
-        params = params if session is None else session.dressed(params)
-        request |= {} if params is None else {"params": params}
-        failure = self.transport.failure
-        with self.sent("POST", self.headers(session, method, params), encode(request).encode()) as response:
-            status, headers = response.status_code, response.headers
-            if not response.is_success:
-                return Reply(refusal(response, session, failure), headers, status)
-            for message in messages(response, EventParser(MAX_BODY_BYTES), failure):
-                if (answer := outcome(message, request_id)) is not None:
-                    return Reply(answer, headers, status)
-            raise failure("no_answer", http_status=status, detail=f"HTTP {status}")
+        exchange = Exchange(time.monotonic() + self.remaining_s)
+        with self.transport.cut_in_time(exchange):
+            answer, response = self._rpc.ask(exchange, session, method, params)
+        return Reply(answer, response.headers, response.status_code)
+
+    @cached_property
+    def _rpc(self) -> Rpc:
+        return Rpc(self.transport)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -67,8 +67,8 @@ class Rpc:
         method: str,
         params: Any,
         on_message: OnMessage | None = None,
-    ) -> tuple[Result | Refusal, Mapping[str, str]]:
-        """Post a request; its answer, and the headers of the response that brought it.
+    ) -> tuple[Result | Refusal, httpx.Response]:
+        """Post a request; its answer, and the response that brought it, read and closed.
 
         Args:
             on_message: gets what the server sends before the answer; where None, the server's requests get an answer
@@ -86,13 +86,13 @@ class Rpc:
         try:
             with self.post(exchange, session, request) as response:
                 if not response.is_success:
-                    return responses.refusal(response, session, self.failure), response.headers
-                return self._answer(response, parser, call), response.headers
+                    return responses.refusal(response, session, self.failure), response
+                return self._answer(response, parser, call), response
         except Failure as failure:
             # A modern server has promised that closing the stream ends the request.
             if failure.code not in _CUT or not parser.last_event_id or session is None or call.modern:
                 raise
-            return self._resumed(call, parser, failure), {}
+            return self._resumed(call, parser, failure)
 
     def sent(self, exchange: Exchange) -> tuple[Session | None, int]:
         """The session and id of the newest request of this exchange."""
@@ -106,19 +106,19 @@ class Rpc:
     def post(
         self, exchange: Exchange, session: Session | None, message: dict[str, Any]
     ) -> AbstractContextManager[httpx.Response]:
-        headers = _headers(session, message.get("method", ""), message.get("params"))
+        headers = message_headers(session, message.get("method", ""), message.get("params"))
         return self._transport.send(exchange, "POST", headers, encode(message).encode())
 
     def get(
         self, exchange: Exchange, session: Session | None, last_event_id: str
     ) -> AbstractContextManager[httpx.Response]:
         """Open the stream on which a server with a handshake reports by itself, or a cut one after that event."""
-        headers = _headers(session) | ({"Last-Event-ID": last_event_id} if last_event_id else {})
+        headers = message_headers(session) | ({"Last-Event-ID": last_event_id} if last_event_id else {})
         return self._transport.send(exchange, "GET", headers)
 
     def delete(self, exchange: Exchange, session: Session) -> None:
         """End the session; some servers do not allow that."""
-        with suppress(Failure), self._transport.send(exchange, "DELETE", _headers(session)):
+        with suppress(Failure), self._transport.send(exchange, "DELETE", message_headers(session)):
             pass
 
     def _answer(self, response: httpx.Response, parser: EventParser, call: _Call) -> Result | Refusal:
@@ -131,7 +131,7 @@ class Rpc:
         detail = f"HTTP {response.status_code}"
         raise self.failure("no_answer", http_status=response.status_code, detail=detail)
 
-    def _resumed(self, call: _Call, parser: EventParser, cut: Failure) -> Result | Refusal:
+    def _resumed(self, call: _Call, parser: EventParser, cut: Failure) -> tuple[Result | Refusal, httpx.Response]:
         """The rest of a stream that was cut, or closed by a server that wants to be asked again (2025-11-25)."""
         exchange = call.exchange
         while parser.retry_s < exchange.remaining_s:
@@ -140,7 +140,7 @@ class Rpc:
                 with self.get(exchange, call.session, parser.last_event_id) as response:
                     if not response.is_success:
                         break
-                    return self._answer(response, parser, call)
+                    return self._answer(response, parser, call), response
             except Failure as failure:
                 if failure.code == "unreachable":  # its words say that nothing was run
                     break
@@ -166,7 +166,8 @@ class Rpc:
         self.notify(Exchange(limit_s), call.session, {"jsonrpc": "2.0", "id": message["id"], **reply})
 
 
-def _headers(session: Session | None, method: str = "", params: Any = None) -> dict[str, str]:
+def message_headers(session: Session | None, method: str = "", params: Any = None) -> dict[str, str]:
+    """The headers of a message; `params` as `session.dressed` returned them."""
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     # Without a session it is a handshake; a server of the newer era may get it too, and wants the method in a header.
     return headers | ({"Mcp-Method": method} if session is None else session.headers(method, params))

@@ -173,7 +173,7 @@ class Upstream:
         """Learn from the whole list which arguments the server wants in headers."""
         params: dict[str, Any] = {}
         for _ in range(MAX_LIST_PAGES):
-            page, _headers = self.rpc.ask(exchange, session, "tools/list", params)
+            page, _ = self.rpc.ask(exchange, session, "tools/list", params)
             cursor = session.seen("tools/list", page.value).get("nextCursor") if isinstance(page, Result) else None
             if not cursor or not isinstance(cursor, str):
                 break

@@ -1,5 +1,6 @@
 """The doctor against servers that are ill in one way each, on real sockets."""
 
+import asyncio
 import datetime
 import hashlib
 import json
@@ -396,6 +397,23 @@ def test_a_server_of_no_revision_that_the_bridge_has_fails_at_eras(
 def test_a_server_that_refuses_the_end_of_the_handshake_fails_there(fake: FakeUpstream) -> None:
     fake.on["notifications/initialized"] = fakes.raw(400, "text/plain", b"")
     assert "HTTP 400 to notifications/initialized" in failed(fake.url, "initialize").detail
+
+
+def test_a_server_that_asks_before_it_answers_gets_an_answer_as_from_the_bridge(fake: FakeUpstream) -> None:
+    replied = asyncio.Event()
+
+    async def asks(call: fakes.Call) -> None:
+        await call.send(fakes.head(200, fakes.SSE) + fakes.event({"jsonrpc": "2.0", "id": 9, "method": "ping"}))
+        await replied.wait()
+        tools = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
+        await call.send(fakes.event(fakes.response(call, tools)))
+
+    async def hears(call: fakes.Call) -> None:
+        replied.set()
+        await fakes.raw(202, "", b"")(call)
+
+    fake.on |= {"tools/list": asks, "": hears}
+    assert checked(fake.url)["tools"].state == "ok"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import Mapping
@@ -33,12 +34,14 @@ class SoakUpstream:
     Args:
         cases: by the name that a call gives as its argument `case`.
         stateful: hand out session ids and refuse those of a former life.
+        pause_s: before each call is treated.
     """
 
-    def __init__(self, cases: Mapping[str, Case], *, stateful: bool) -> None:
+    def __init__(self, cases: Mapping[str, Case], *, stateful: bool, pause_s: float = 0.0) -> None:
         self._cases = cases
         self._lives = itertools.count(1)
         self._stateful = stateful
+        self._pause_s = pause_s
         self._session = ""
         self._server = FakeUpstream()
         self._begin()
@@ -75,6 +78,7 @@ class SoakUpstream:
         if self._session and call.headers.get("mcp-session-id") != self._session:
             await raw(404, JSON, json.dumps(SESSION_NOT_FOUND).encode())(call)
         else:
+            await asyncio.sleep(self._pause_s)
             await self._behaviour(call)(call)
 
     def _behaviour(self, call: Call) -> Behaviour:

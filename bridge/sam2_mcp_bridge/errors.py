@@ -18,8 +18,9 @@ PUBLIC_TEXT_LIMIT = 500
 
 # What failed with its values; what to do next.
 _WORDS = {
-    "deadline": "{subject} was not finished after {limit_s:g} s and was stopped; call it again, the worker keeps finished "
-    "pages and frames, or ask for less in one call. A file that was being sent starts anew: send a smaller one.",
+    "deadline": "{subject} was not finished after {limit_s:g} s and was stopped; call it again, the worker keeps "
+    "finished pages and frames, or ask for less in one call. A file that was being sent starts anew: send a smaller "
+    "one.",
     "not_started": "{subject} waited {limit_s:g} s behind other calls of this session and was not started; calls of "
     "one session run one after another: call it again, one at a time.",
     "still_queued": "{subject} waited {limit_s:g} s and was not started; call it again, with fewer calls at once.",

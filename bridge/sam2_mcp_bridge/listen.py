@@ -52,7 +52,7 @@ class LegacyListener:
         self._on_message = on_message
         self._parser = EventParser(MAX_BODY_BYTES)
         self._session: Session | None = None  # the one that knows our subscriptions
-        self._losses = 0  # of a session, since the stream was last open
+        self._losses = self._failures = 0  # of a session, of the server; since the stream was last open
 
     def run(self) -> Result | Refusal:
         """Pass on messages until the end.
@@ -61,18 +61,16 @@ class LegacyListener:
             Failure: the server cannot be reached for a reason that will not pass.
             Aborted: `exchange.abort` was called.
         """
-        failures = 0
         while True:
             try:
                 if refusal := self._listen():
                     return refusal
-                failures = 0
             except Failure as failure:
                 if failure.code not in _PASSING:
                     raise
-                failures += 1
+                self._failures += 1
             # As the server wished, in this stream at the latest.
-            pause_s = self._parser.retry_s
+            pause_s, failures = self._parser.retry_s, self._failures
             self._exchange.pause(min(MAX_PAUSE_S, pause_s * 2 ** min(failures, 10)) if failures else pause_s)
 
     def _listen(self) -> Refusal | None:
@@ -87,7 +85,7 @@ class LegacyListener:
                 return self._refused(response, session)
             if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
                 return NO_STREAM
-            self._losses = 0
+            self._losses = self._failures = 0
             if session is not self._session and (refusal := self._subscribe()):
                 return refusal
             self._session = session

@@ -147,14 +147,33 @@ def test_a_subscription_without_an_answer_is_asked_for_again(monkeypatch: pytest
             fake.wait_for("resources/subscribe", 2)
 
 
-def test_a_stream_is_opened_again_when_it_wished_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses, pause = [], Exchange.pause
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was paused, in order."""
+    noted: list[float] = []
+    pause = Exchange.pause
 
-    def noted(exchange: Exchange, seconds: float) -> None:
-        pauses.append(seconds)
+    def note(exchange: Exchange, seconds: float) -> None:
+        noted.append(seconds)
         pause(exchange, seconds)
 
-    monkeypatch.setattr(Exchange, "pause", noted)
+    monkeypatch.setattr(Exchange, "pause", note)
+    return noted
+
+
+def test_a_stream_that_breaks_after_it_was_open_is_no_outage(pauses: list[float]) -> None:
+    async def breaks(call: fakes.Call) -> None:
+        await call.send(fakes.head(200, fakes.SSE, length=1000) + b"retry: 1\n\n" + fakes.event(CHANGED))
+
+    with FakeUpstream() as fake:
+        fake.on["GET"] = fakes.in_turn(breaks, breaks, breaks, events(PROGRESS, then=quiet))
+        upstream = connected(fake)
+        with listening(upstream, {}) as listener:
+            assert [listener.next() for _ in range(4)] == [CHANGED, CHANGED, CHANGED, PROGRESS]
+        assert pauses[:3] == [0.2, 0.2, 0.2]
+
+
+def test_a_stream_is_opened_again_when_it_wished_to_be(pauses: list[float]) -> None:
     with FakeUpstream() as fake:
         fake.on["GET"] = fakes.in_turn(fakes.stream(lambda call: b"retry: 300\n\n"), events(CHANGED, then=quiet))
         upstream = connected(fake)

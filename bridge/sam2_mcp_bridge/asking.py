@@ -40,7 +40,7 @@ class Question(NamedTuple):
     input_required result of a modern server. `entry` is the host's request for which it came, if for one."""
 
     entry: Entry | None
-    server_id: str | int | None = None
+    server_id: str | float | None = None
     key: str | None = None
 
 

@@ -123,7 +123,7 @@ class Relay:
             self._listening.streamed()
         is_known = is_own or self._requests.of_call(call) is not None or self._asking.parked_call(call) is not None
         if is_known and isinstance(message.get("method"), str):
-            if type(message.get("id")) in (str, int):
+            if type(message.get("id")) in (str, int, float):
                 actions += self._server_asked(call, message, now_s)
             elif "id" not in message:
                 actions += self._server_told(call, message, now_s)

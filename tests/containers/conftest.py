@@ -81,5 +81,4 @@ async def station(stack: Stack) -> AsyncIterator[Station]:
     """A client of the station; every session is closed behind the test, whoever opened it."""
     async with station_at(stack.station_port) as station:
         yield station
-        for session in (await station.http.get("/api/mcp/sessions")).json():
-            await station.close(session["session_id"])
+        await station.close_all()

@@ -53,6 +53,11 @@ class Station:
     async def close(self, session_id: str) -> None:
         await self.http.delete(f"/api/mcp/sessions/{session_id}")
 
+    async def close_all(self) -> None:
+        """Every session that lives, whoever opened it."""
+        for session in (await self.http.get("/api/mcp/sessions")).json():
+            await self.close(session["session_id"])
+
     async def text(self, session_id: str, tool: str, **arguments: Any) -> str:
         """What the language model reads after a call of the tool."""
         return await loader.call_tool(self.http, session_id, tool, arguments)
@@ -77,7 +82,7 @@ class Station:
 
 @asynccontextmanager
 async def station_at(port: int) -> AsyncIterator[Station]:
-    """A client of the station on this port; what it opened, and only that, is its caller's to close."""
+    """A client of the station on this port."""
     async with httpx.AsyncClient(
         base_url=f"http://127.0.0.1:{port}", timeout=REQUEST_TIMEOUT_S, trust_env=False
     ) as http:

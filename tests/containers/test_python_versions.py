@@ -67,6 +67,7 @@ async def station(running: tuple[str, int]) -> AsyncIterator[Station]:
     await wait_until_healthy(name)
     async with station_at(port) as station:
         yield station
+        await station.close_all()
 
 
 async def test_the_zipapp_serves_sessions(

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 from tests.e2e.faults import upstream_connection, upstream_http, upstream_messages, upstream_text
-from tests.e2e.faults.case import Case, answered
+from tests.e2e.faults.case import IMPATIENT_S, Case, answered
 from tests.e2e.faults.session import PROFILES
 from tests.e2e.faults.stage import Stage
 from tests.fakes.upstream import FakeUpstream
 
 TABLES = (upstream_connection, upstream_http, upstream_text, upstream_messages)
 CASES: list[Case] = [case for table in TABLES for case in table.CASES]
-# Without handshakes, answers to the server and streams that are taken up again; the heavy ones are no different there.
-MODERN_CASES = [case for case in CASES if not case.others and not case.heavy]
+# Without handshakes, answers to the server and streams that are taken up again; the heavy ones and those that take a
+# whole deadline are no different there.
+MODERN_CASES = [case for case in CASES if not case.others and not case.heavy and case.deadline_s > IMPATIENT_S]
 # For an upstream to see a connection close; a bound, not a claim about speed.
 CLOSE_PATIENCE_S = 15.0
 

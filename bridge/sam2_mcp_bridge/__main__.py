@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sam2_mcp_bridge import lean_httpx, memory, oom, stdio
 from sam2_mcp_bridge.errors import EXIT_STARTUP, SetupError
+from sam2_mcp_bridge.process import memory, oom, stdio
+from sam2_mcp_bridge.transport import lean_httpx
 
 if TYPE_CHECKING:
     from sam2_mcp_bridge.config import Config
@@ -45,7 +46,7 @@ def _serve(settings: Config, wire: stdio.Wire) -> int:
 
 def _check(argv: Sequence[str]) -> int:
     try:
-        from sam2_mcp_bridge import check
+        from sam2_mcp_bridge.doctor import check
     except ImportError as error:
         raise _missing(error) from error
     return check.main(argv)

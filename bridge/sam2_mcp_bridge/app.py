@@ -21,7 +21,6 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from sam2_mcp_bridge import framing, oom
 from sam2_mcp_bridge.actions import (
     HANDSHAKE_VERSIONS,
     Abort,
@@ -39,15 +38,17 @@ from sam2_mcp_bridge.actions import (
 )
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.ledger import Ledger
-from sam2_mcp_bridge.memory import Trimmer
-from sam2_mcp_bridge.stdio import Wire, complain
-from sam2_mcp_bridge.threads import start
-from sam2_mcp_bridge.transport import Aborted, Exchange
-from sam2_mcp_bridge.upstream import Upstream
+from sam2_mcp_bridge.host import framing
+from sam2_mcp_bridge.host.ledger import Ledger
+from sam2_mcp_bridge.process import oom
+from sam2_mcp_bridge.process.memory import Trimmer
+from sam2_mcp_bridge.process.stdio import Wire, complain
+from sam2_mcp_bridge.process.threads import start
+from sam2_mcp_bridge.transport.transport import Aborted, Exchange
+from sam2_mcp_bridge.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
-    from sam2_mcp_bridge.relay import Relay
+    from sam2_mcp_bridge.full.relay import Relay
 
 # Messages of upstream that wait for the main thread. Beyond, their readers wait, so that a host which reads slowly
 # slows a talkative server down instead of filling the memory.
@@ -256,7 +257,7 @@ def _ledger(config: Config) -> Ledger:
 
 def _relay(config: Config) -> Relay:
     # Not above: a station pays for every module, once a session. All that a relay may need, before stdin is read.
-    from sam2_mcp_bridge import listen, modern, relay  # noqa: F401
+    from sam2_mcp_bridge.full import relay
 
     return relay.Relay(config.deadline_s, config.max_answer_bytes, config.max_parallel_calls)
 
@@ -272,7 +273,7 @@ def station_asks(request: framing.Request) -> bool:
 
 
 def _with_uploads(config: Config, upstream: Upstream) -> Callable[..., Answer]:
-    from sam2_mcp_bridge.uploads import Uploads  # OpenSSL's hashes and more, for those who share a folder
+    from sam2_mcp_bridge.files.uploads import Uploads  # OpenSSL's hashes and more, for those who share a folder
 
     return Uploads(config, upstream).request
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.unit.bridge.host import Program
+from tests.unit.bridge.mcp_host import Program
 
 Message = dict[str, Any]
 

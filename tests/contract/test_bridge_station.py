@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import FakeUpstream
-from tests.unit.bridge.host import Host, program_host, threaded_host
+from tests.unit.bridge.mcp_host import Host, program_host, threaded_host
 
-from sam2_mcp_bridge.responses import MAX_BODY_BYTES
+from sam2_mcp_bridge.upstream.responses import MAX_BODY_BYTES
 
 Start = Callable[..., AbstractContextManager[Host]]
 

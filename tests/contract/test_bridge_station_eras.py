@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import upstream as fakes
 from tests.fakes.sdk_server import sdk_server
 from tests.fakes.upstream import FakeUpstream
-from tests.unit.bridge.host import Host, program_host, threaded_host
+from tests.unit.bridge.mcp_host import Host, program_host, threaded_host
 
 Start = Callable[..., AbstractContextManager[Host]]
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.unit.bridge.host import PATIENCE_S, Program
+from tests.unit.bridge.mcp_host import PATIENCE_S, Program
 
 ERAS = ("legacy", "modern", "dual")
 MODERN = "2026-07-28"

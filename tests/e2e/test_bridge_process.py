@@ -15,7 +15,7 @@ import pytest
 import trustme
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import FakeUpstream
-from tests.unit.bridge.host import PATIENCE_S, STATION_INITIALIZE, program_host
+from tests.unit.bridge.mcp_host import PATIENCE_S, STATION_INITIALIZE, program_host
 
 import sam2_mcp_bridge
 
@@ -170,8 +170,9 @@ def test_https_is_verified_against_the_usual_authorities(tmp_path: Path) -> None
 
 def test_every_module_together_imports_the_standard_library_and_httpx_only() -> None:
     package = Path(sam2_mcp_bridge.__file__).parent
-    names = [f"sam2_mcp_bridge.{path.stem}" for path in package.glob("*.py")]
-    assert len(names) > 8
+    paths = [path.relative_to(package.parent).with_suffix("") for path in package.rglob("*.py")]
+    names = [".".join(path.parts) for path in paths]
+    assert len(names) > 30
     code = (
         f"import importlib, sys\nfor name in {names!r}: importlib.import_module(name)\n"
         "import httpx; httpx.Client()\n"

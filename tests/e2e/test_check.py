@@ -11,7 +11,7 @@ from typing import Any
 from tests.conftest import RunningWorker
 from tests.fakes.proxy import FakeProxy
 
-from sam2_mcp_bridge.check_stages import STAGES
+from sam2_mcp_bridge.doctor.stages import STAGES
 
 
 def run_check(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:

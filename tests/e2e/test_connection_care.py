@@ -12,7 +12,7 @@ from tests.fakes import upstream as fakes
 from tests.fakes.certificates import Authority
 from tests.fakes.proxy import FakeProxy
 from tests.fakes.upstream import FakeUpstream
-from tests.unit.bridge.host import program_host
+from tests.unit.bridge.mcp_host import program_host
 
 DEAD_PROXY = "http://127.0.0.1:9"
 

@@ -18,11 +18,11 @@ from deploy.station import loader
 from deploy.station.minimal_station.contract import Timings
 from PIL import Image, ImageDraw, ImageFont
 from tests.conftest import RunningWorker, serving
-from tests.unit.bridge.host import PATIENCE_S, Program, program_host
-from tests.unit.bridge.test_shares import again_and_again
+from tests.unit.bridge.files.test_shares import again_and_again
+from tests.unit.bridge.mcp_host import PATIENCE_S, Program, program_host
 from tests.unit.station.harness import StationClient, running_station
 
-from sam2_mcp_bridge.uploads import META_KEY
+from sam2_mcp_bridge.files.uploads import META_KEY
 from sam2_mcp_worker.settings import Settings
 
 TOKEN = "test-token"

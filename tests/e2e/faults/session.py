@@ -21,10 +21,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.e2e.faults.case import PATIENT_S
-from tests.unit.bridge.host import PATIENCE_S, STATION_INITIALIZE, Program
+from tests.unit.bridge.mcp_host import PATIENCE_S, STATION_INITIALIZE, Program
 
 from sam2_mcp_bridge import config
-from sam2_mcp_bridge.framing import LineSplitter
+from sam2_mcp_bridge.host.framing import LineSplitter
 
 # How soon a reader sees that it shall stop.
 POLL_S = 0.05

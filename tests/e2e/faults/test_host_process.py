@@ -21,7 +21,7 @@ from tests.e2e.faults.script import SSE_HEAD, own_event, script, sse, stall, tag
 from tests.e2e.faults.session import PROFILES, Session, result_of, session
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import Call, FakeUpstream, event, response, tool_text
-from tests.unit.bridge.host import PATIENCE_S, STATION_INITIALIZE, Host
+from tests.unit.bridge.mcp_host import PATIENCE_S, STATION_INITIALIZE, Host
 
 Begin = Callable[..., Session]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from sam2_mcp_bridge.actions import Abort, Action, Refusal, Result, Send, Write
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.framing import Message, Request
-from sam2_mcp_bridge.ledger import Ledger
+from sam2_mcp_bridge.host.framing import Message, Request
+from sam2_mcp_bridge.host.ledger import Ledger
 
 LIMIT_S = 27.0
 MAX_LINE_BYTES = 64 * 1024

@@ -19,8 +19,8 @@ from sam2_mcp_bridge.actions import (
     Write,
 )
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.framing import Message, Notification, Request, Response
-from sam2_mcp_bridge.relay import Relay
+from sam2_mcp_bridge.full.relay import Relay
+from sam2_mcp_bridge.host.framing import Message, Notification, Request, Response
 
 LIMIT_S = 27.0
 MAX_LINE_BYTES = 64 * 1024

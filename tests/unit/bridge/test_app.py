@@ -9,13 +9,14 @@ from contextlib import contextmanager, suppress
 import pytest
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import FakeUpstream
-from tests.unit.bridge.host import PATIENCE_S, threaded_host
+from tests.unit.bridge.mcp_host import PATIENCE_S, threaded_host
 
 from sam2_mcp_bridge import __main__ as entry
-from sam2_mcp_bridge import app, stdio
+from sam2_mcp_bridge import app
 from sam2_mcp_bridge.actions import Abort
 from sam2_mcp_bridge.config import Config
-from sam2_mcp_bridge.stdio import Wire
+from sam2_mcp_bridge.process import stdio
+from sam2_mcp_bridge.process.stdio import Wire
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.fakes import upstream as fakes
 from tests.fakes.upstream import Behaviour, Call, FakeUpstream
-from tests.unit.bridge.host import PATIENCE_S, STATION_INITIALIZE, Host, threaded_host
+from tests.unit.bridge.mcp_host import PATIENCE_S, STATION_INITIALIZE, Host, threaded_host
 
 from sam2_mcp_bridge import app
 from sam2_mcp_bridge.app import MAX_STREAMED_AHEAD, station_asks
-from sam2_mcp_bridge.framing import Request
+from sam2_mcp_bridge.host.framing import Request
 
 HOST_INITIALIZE = {
     "protocolVersion": "2025-06-18",

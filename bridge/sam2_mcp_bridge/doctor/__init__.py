@@ -1,0 +1,1 @@
+"""`sam2-mcp --check`. Never loaded by a bridge that serves."""

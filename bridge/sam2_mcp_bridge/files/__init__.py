@@ -1,0 +1,1 @@
+"""Files of shared folders, sent to the worker. Only loaded with --share."""

@@ -1,0 +1,1 @@
+"""The host's side in profile `station`: lines, order, deadlines. Sans-IO."""

@@ -1,0 +1,1 @@
+"""This process: its pipes, threads and memory."""

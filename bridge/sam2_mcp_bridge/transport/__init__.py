@@ -1,0 +1,1 @@
+"""HTTP: the one place that knows httpx, TLS and proxies."""

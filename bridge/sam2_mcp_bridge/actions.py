@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from sam2_mcp_bridge import __version__
 from sam2_mcp_bridge.errors import Failure
 
 # The revisions with a handshake ("legacy" here), and the one where each request carries an envelope ("modern").
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSION = "2026-07-28"
+
+# A server that pages for ever would be followed until the deadline; no real list is this long.
+MAX_LIST_PAGES = 100
 
 
 class Result(NamedTuple):
@@ -32,6 +36,10 @@ class Host(NamedTuple):
     version: str
     capabilities: dict[str, Any]
     info: dict[str, Any]
+
+
+# Whom the bridge speaks for when the host does not matter: nothing is offered, so nothing is asked.
+OWN_HOST = Host(HANDSHAKE_VERSIONS[-1], {}, {"name": "sam2-mcp-bridge", "version": __version__})
 
 
 class Server(NamedTuple):
@@ -101,3 +109,8 @@ class Exit(NamedTuple):
 
 
 Action = Connect | Send | Listen | Extend | Abort | Reply | Write | Exit
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """The value itself where it is a JSON object; messages of others may hold anything."""
+    return value if isinstance(value, dict) else {}

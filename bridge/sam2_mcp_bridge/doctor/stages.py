@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sam2_mcp_bridge.actions import Refusal, Result
+from sam2_mcp_bridge.actions import OWN_HOST, Refusal, Result, as_object
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.doctor.probe import Probe
 from sam2_mcp_bridge.errors import Failure
@@ -27,7 +27,7 @@ from sam2_mcp_bridge.transport.transport import Transport
 from sam2_mcp_bridge.upstream.modern import ModernSession, discovered
 from sam2_mcp_bridge.upstream.responses import MAX_BODY_BYTES, SessionLost, messages, refusal
 from sam2_mcp_bridge.upstream.rpc import message_headers
-from sam2_mcp_bridge.upstream.session import OWN_HOST, Session, as_object, initialize_params, initialized
+from sam2_mcp_bridge.upstream.session import Session, initialize_params, initialized
 from sam2_mcp_bridge.upstream.sse import EventParser
 
 # Name and longest time in seconds. All together are bounded as well: who asks for a diagnosis waits for half a minute.

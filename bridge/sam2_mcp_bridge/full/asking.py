@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sam2_mcp_bridge.actions import Abort, Action, Answer, Extend, Host, Reply
+from sam2_mcp_bridge.actions import Abort, Action, Answer, Extend, Host, Reply, as_object
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.full import eras
 from sam2_mcp_bridge.full.requests import Entry, Requests
 from sam2_mcp_bridge.host.framing import INTERNAL_ERROR, Response, encode
-from sam2_mcp_bridge.upstream.session import as_object
 
 STATE_PREFIX = "sam2-mcp-bridge/"
 

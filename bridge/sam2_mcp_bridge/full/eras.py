@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sam2_mcp_bridge import __version__
-from sam2_mcp_bridge.actions import HANDSHAKE_VERSIONS, MODERN_VERSION, Host, Server
-from sam2_mcp_bridge.upstream.session import OWN_HOST, as_object
+from sam2_mcp_bridge.actions import HANDSHAKE_VERSIONS, MODERN_VERSION, OWN_HOST, Host, Server, as_object
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sam2_mcp_bridge.actions import Host, Server
+from sam2_mcp_bridge.actions import Host, Server, as_object
 from sam2_mcp_bridge.full import eras
-from sam2_mcp_bridge.upstream.session import as_object
 
 
 class HostSession:

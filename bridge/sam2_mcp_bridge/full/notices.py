@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sam2_mcp_bridge.actions import as_object
 from sam2_mcp_bridge.full import eras
 from sam2_mcp_bridge.full.host_session import HostSession
 from sam2_mcp_bridge.full.requests import Entry, Requests
-from sam2_mcp_bridge.upstream.session import as_object
 
 
 def heard(

@@ -18,6 +18,7 @@ from typing import Any
 
 from sam2_mcp_bridge.actions import (
     MODERN_VERSION,
+    OWN_HOST,
     Abort,
     Action,
     Answer,
@@ -30,6 +31,7 @@ from sam2_mcp_bridge.actions import (
     Result,
     Send,
     Server,
+    as_object,
 )
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.full import eras, notices
@@ -38,7 +40,6 @@ from sam2_mcp_bridge.full.host_session import HostSession
 from sam2_mcp_bridge.full.listening import Listening
 from sam2_mcp_bridge.full.requests import UNCOUNTED, Entry, Requests
 from sam2_mcp_bridge.host.framing import INTERNAL_ERROR, INVALID_REQUEST, Message, Notification, Request, Response
-from sam2_mcp_bridge.upstream.session import OWN_HOST, as_object
 
 # What a host waits for at its start. A worker that runs answers in a fraction of it.
 INITIALIZE_WAIT_S = 3.0

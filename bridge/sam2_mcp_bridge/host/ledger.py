@@ -23,6 +23,7 @@ from typing import Any
 from sam2_mcp_bridge import __version__
 from sam2_mcp_bridge.actions import (
     HANDSHAKE_VERSIONS,
+    MAX_LIST_PAGES,
     Abort,
     Action,
     Answer,
@@ -36,9 +37,6 @@ from sam2_mcp_bridge.actions import (
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.host import outcomes
 from sam2_mcp_bridge.host.framing import Malformed, Message, Notification, Request
-
-# A server that pages for ever would be followed until the deadline; no real list is this long.
-MAX_LIST_PAGES = 100
 
 # The station hands a line to whoever asks its queue next, and a request that comes in the same turn of its event loop
 # in which a line arrives may ask before the waiter that was woken (asyncio.Queue; seen once in some hundred calls, 12

@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 import time
 
-from sam2_mcp_bridge.actions import MODERN_VERSION, Host, Refusal, Result
+from sam2_mcp_bridge.actions import MODERN_VERSION, OWN_HOST, Host, Refusal, Result
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.transport.transport import Exchange
 from sam2_mcp_bridge.upstream.responses import SessionLost, refuses_era
 from sam2_mcp_bridge.upstream.rpc import Rpc
-from sam2_mcp_bridge.upstream.session import OWN_HOST, Session, initialize_params, initialized
+from sam2_mcp_bridge.upstream.session import Session, initialize_params, initialized
 
 # The first contact is made in the background; calls behind it wait, so it must not use up their whole time.
 HANDSHAKE_TIMEOUT_S = 10.0

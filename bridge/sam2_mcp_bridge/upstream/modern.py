@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sam2_mcp_bridge.actions import MODERN_VERSION, Host, Refusal, Server
+from sam2_mcp_bridge.actions import MODERN_VERSION, Host, Refusal, Server, as_object
 from sam2_mcp_bridge.upstream.param_headers import ParamHeaders, header_value
-from sam2_mcp_bridge.upstream.session import VISIBLE_ASCII, Session, as_object
+from sam2_mcp_bridge.upstream.session import VISIBLE_ASCII, Session
 
 # The parameter that header Mcp-Name repeats.
 NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}

@@ -8,11 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sam2_mcp_bridge import __version__
-from sam2_mcp_bridge.actions import HANDSHAKE_VERSIONS, MODERN_VERSION, Host, Server
-
-# Whom the bridge speaks for when the host does not matter: nothing is offered, so nothing is asked.
-OWN_HOST = Host(HANDSHAKE_VERSIONS[-1], {}, {"name": "sam2-mcp-bridge", "version": __version__})
+from sam2_mcp_bridge.actions import HANDSHAKE_VERSIONS, MODERN_VERSION, Host, Server, as_object
 
 # What a version may look like to fit into a header.
 VISIBLE_ASCII = re.compile(r"[!-~]+")
@@ -66,7 +62,3 @@ def initialized(result: dict[str, Any]) -> Server | None:
         instructions if isinstance(instructions, str) else None,
         result,
     )
-
-
-def as_object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -13,7 +13,7 @@ import re
 import time
 from typing import Any
 
-from sam2_mcp_bridge.actions import Host, Refusal, Result, Server
+from sam2_mcp_bridge.actions import MAX_LIST_PAGES, Host, Refusal, Result, Server
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure, code_of_status
 from sam2_mcp_bridge.transport.transport import Exchange, Transport
@@ -27,9 +27,6 @@ READING_PAUSES_S = (0.2, 0.5)
 
 # Nobody waits for it, and the stream is closed anyway.
 CANCEL_TIMEOUT_S = 2.0
-
-# A server that pages for ever would be followed until the deadline; no real list is this long.
-MAX_LIST_PAGES = 100
 
 HEADER_MISMATCH = -32020
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared import inbound
 
-from sam2_mcp_bridge.actions import MODERN_VERSION, Host, Server
+from sam2_mcp_bridge.actions import MODERN_VERSION, OWN_HOST, Host, Server
 from sam2_mcp_bridge.host.framing import decode, encode
 from sam2_mcp_bridge.upstream.modern import ModernSession, discovered
-from sam2_mcp_bridge.upstream.session import OWN_HOST, Session, initialize_params, initialized
+from sam2_mcp_bridge.upstream.session import Session, initialize_params, initialized
 
 HOST = Host(MODERN_VERSION, {"elicitation": {}}, {"name": "host", "version": "2"})
 META = "io.modelcontextprotocol/"

@@ -1,28 +1,12 @@
 """The station, which knows only the oldest revision, on servers of every era; and what each is told at a deadline."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 import pytest
+from tests.contract.station_host import Start
 from tests.fakes import upstream as fakes
 from tests.fakes.sdk_server import sdk_server
 from tests.fakes.upstream import FakeUpstream
-from tests.unit.bridge.mcp_host import Host, program_host, threaded_host
-
-Start = Callable[..., AbstractContextManager[Host]]
-
-
-@contextmanager
-def _program(url: str, **settings: Any) -> Iterator[Host]:
-    with program_host(url, **{f"SAM2_MCP_{name.upper()}": str(value) for name, value in settings.items()}) as host:
-        yield host
-
-
-@pytest.fixture(params=["thread", "program"])
-def start(request: pytest.FixtureRequest) -> Start:
-    return threaded_host if request.param == "thread" else _program
 
 
 @pytest.mark.parametrize("stateless", [True, False])

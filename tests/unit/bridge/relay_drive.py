@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from sam2_mcp_bridge.actions import (
     MODERN_VERSION,
     Abort,
@@ -14,6 +16,7 @@ from sam2_mcp_bridge.actions import (
     Extend,
     Listen,
     Reply,
+    Result,
     Send,
     Server,
     Write,
@@ -42,6 +45,10 @@ def legacy_server(capabilities: dict[str, Any] = CAPABILITIES, version: str = "2
 def modern_server(capabilities: dict[str, Any] = CAPABILITIES, **fields: Any) -> Server:
     raw = {"supportedVersions": [MODERN_VERSION], "capabilities": capabilities}
     return Server(MODERN_VERSION, capabilities, INFO, "Do.", raw)._replace(**fields)
+
+
+DOWN = Failure("unreachable", where="there", detail="refused")
+SERVERS = pytest.mark.parametrize("server", [legacy_server(), modern_server()], ids=["legacy", "modern"])
 
 
 def envelope(capabilities: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
@@ -164,3 +171,24 @@ class Drive:
     @property
     def newest(self) -> Send | Listen:
         return self.sends[-1]
+
+
+def ready(server: Server, capabilities: dict[str, Any] = ASKABLE) -> Drive:
+    drive = Drive()
+    drive.handshake(server, capabilities)
+    return drive
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    assert answer["result"]["isError"] is True
+    return str(answer["result"]["content"][0]["text"])
+
+
+def contact(server: Server, capabilities: dict[str, Any] | None = None) -> Drive:
+    """A host whose first request is done, and declared these capabilities: none unless others are given."""
+    drive = Drive()
+    drive.modern("first", "tools/list", envelope(capabilities or {}))
+    drive.connected(server)
+    drive.answer(Result({}), next(call for call, one in drive.open.items() if isinstance(one, Send)))
+    drive.lines.clear()
+    return drive

@@ -6,38 +6,26 @@ import pytest
 from tests.unit.bridge.relay_drive import (
     ASKABLE,
     CAPABILITIES,
+    DOWN,
     INFO,
     LIMIT_S,
     LISTS,
     MAX_LINE_BYTES,
     MAX_PARALLEL,
     PREFIX,
+    SERVERS,
     Drive,
     legacy_server,
     modern_server,
     notification,
+    ready,
     server_request,
+    text_of,
 )
 
-from sam2_mcp_bridge.actions import Abort, Connect, Host, Listen, Refusal, Result, Send, Server
-from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.full.asking import INPUT_LIMIT_S, MAX_INPUT_ROUNDS, MAX_QUESTIONS, STATE_ONLY_PAUSE_S
+from sam2_mcp_bridge.actions import Abort, Connect, Host, Refusal, Result, Send, Server
 from sam2_mcp_bridge.full.relay import INITIALIZE_WAIT_S, MAX_OPEN_REQUESTS, OWN_REQUEST_LIMIT_S, RECONNECT_PAUSE_S
-from sam2_mcp_bridge.host.framing import INVALID_REQUEST, Malformed, Notification, Response
-
-DOWN = Failure("unreachable", where="there", detail="refused")
-SERVERS = pytest.mark.parametrize("server", [legacy_server(), modern_server()], ids=["legacy", "modern"])
-
-
-def ready(server: Server, capabilities: dict[str, Any] = ASKABLE) -> Drive:
-    drive = Drive()
-    drive.handshake(server, capabilities)
-    return drive
-
-
-def text_of(answer: dict[str, Any]) -> str:
-    assert answer["result"]["isError"] is True
-    return str(answer["result"]["content"][0]["text"])
+from sam2_mcp_bridge.host.framing import INVALID_REQUEST, Malformed, Notification
 
 
 def test_initialize_waits_for_the_server_and_tells_what_it_told() -> None:
@@ -338,99 +326,6 @@ def test_what_a_host_has_set_is_set_again_in_a_new_session() -> None:
     assert drive.aborted == [uri.call] and drive.messages == []
 
 
-def test_a_legacy_server_is_listened_to_once_the_host_is_ready_and_says_all_it_likes() -> None:
-    drive = Drive()
-    drive.request(0, "initialize", {"capabilities": {"elicitation": {}}})
-    drive.connected(legacy_server())
-    assert drive.sends == []
-    drive.notify("notifications/initialized")
-    wanted = {f"{kind}ListChanged": True for kind in ("tools", "prompts", "resources")}
-    assert drive.sends == [Listen(1, {"notifications": wanted})]
-    drive.lines.clear()
-    changed = notification("notifications/tools/list_changed")
-    own = notification("notifications/odd/own", a=1)
-    done = notification("notifications/elicitation/complete", elicitationId="e")
-    for message in (changed, own, done, {"jsonrpc": "2.0", "id": 1, "result": {}}):
-        drive.stream(message)
-    assert drive.messages == [changed, own, done]
-
-
-@pytest.mark.parametrize(
-    ("server", "capabilities", "listens"),
-    [
-        (legacy_server({"tools": {}}), {}, False),
-        (legacy_server({"tools": {}}), ASKABLE, True),
-        (legacy_server({"tools": {}, "logging": {}}), {}, True),
-        (legacy_server({"tools": {"listChanged": True}}), {}, True),
-        (modern_server({"tools": {}}), ASKABLE, False),
-        (modern_server({"tools": {"listChanged": True}}), {}, True),
-    ],
-)
-def test_nobody_listens_to_a_server_that_has_nothing_to_say(
-    server: Server, capabilities: dict[str, Any], listens: bool
-) -> None:
-    drive = ready(server, capabilities)
-    assert bool(drive.sends) is listens
-    drive.notify("notifications/elicitation/complete")
-    drive.request(1, "tools/list")
-    drive.stream(notification("notifications/elicitation/complete", elicitationId="e"))
-    assert bool(drive.messages) is bool(capabilities)
-
-
-def test_subscriptions_of_the_host_join_the_one_to_a_modern_server() -> None:
-    drive = ready(modern_server({"resources": {"subscribe": True}}))
-    assert drive.sends == []
-    drive.request(1, "resources/subscribe", {"uri": "a:1"})
-    drive.request(2, "resources/subscribe", {"uri": "a:2"})
-    assert drive.aborted == [1] and drive.newest == Listen(
-        2, {"notifications": {"resourceSubscriptions": ["a:1", "a:2"]}}
-    )
-    drive.lines.clear()
-    tag = {PREFIX + "subscriptionId": 9}
-    drive.stream(notification("notifications/subscriptions/acknowledged", _meta=tag, notifications={}))
-    drive.stream(notification("notifications/resources/updated", uri="a:1", _meta=tag))
-    drive.stream(notification("notifications/resources/updated", uri="a:1", _meta=tag | {"x": 1}))
-    assert [message["params"] for message in drive.messages] == [{"uri": "a:1"}, {"uri": "a:1", "_meta": {"x": 1}}]
-    for id_value, uri in ((3, "a:1"), (4, "a:2")):
-        drive.request(id_value, "resources/unsubscribe", {"uri": uri})
-    assert drive.open == {}
-
-
-def test_a_stream_that_ends_is_opened_again_after_pauses_that_grow() -> None:
-    drive = ready(legacy_server())
-    opened_s = []
-    for _ in range(9):
-        drive.answer(DOWN)
-        count = len(drive.sends)
-        while len(drive.sends) == count:
-            drive.wait(0.25)
-        opened_s.append(drive.now_s)
-    pauses_s = [b - a for a, b in zip([100, *opened_s], opened_s, strict=False)]
-    assert pauses_s == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    drive.stream(notification("notifications/tools/list_changed"))
-    drive.answer(Result({}))
-    drive.wait(1)
-    assert len(drive.sends) == count + 2
-
-
-def test_a_server_that_refuses_to_be_listened_to_is_not_asked_again_but_its_successor_is() -> None:
-    drive = ready(legacy_server())
-    drive.answer(Refusal({"code": -32601, "message": "no"}))
-    drive.wait(1000)
-    assert len(drive.sends) == 1
-    drive.take(drive.relay.met(legacy_server(), drive.now_s))
-    assert len(drive.sends) == 2
-
-
-def test_a_server_that_comes_back_in_the_other_era_is_listened_to_in_its_way() -> None:
-    drive = ready(legacy_server())
-    (old,) = drive.sends
-    drive.take(drive.relay.met(legacy_server(), drive.now_s))
-    assert drive.sends == [old], "the stream of a server that is like the former one finds its way itself"
-    drive.take(drive.relay.met(modern_server(), drive.now_s))
-    assert drive.aborted == [old.call] and isinstance(drive.newest, Listen)
-
-
 def test_notifications_of_the_host_reach_a_server_that_knows_them() -> None:
     drive = Drive()
     drive.request(0, "initialize", {})
@@ -439,195 +334,6 @@ def test_notifications_of_the_host_reach_a_server_that_knows_them() -> None:
     drive.notify("notifications/roots/list_changed")
     drive.notify("notifications/odd", a=1)
     assert drive.replies == [notification("notifications/roots/list_changed"), notification("notifications/odd", a=1)]
-
-
-def test_requests_of_a_legacy_server_are_passed_on_under_ids_of_our_own() -> None:
-    drive = ready(legacy_server())
-    drive.request("call", params={"name": "ask"})
-    call = drive.newest.call
-    for id_value in ("same", "same2"):
-        drive.stream(server_request(id_value, "elicitation/create", message="?", odd=1))
-    first, second = drive.messages
-    assert (first["method"], first["params"]) == ("elicitation/create", {"message": "?", "odd": 1})
-    drive.respond(second["id"], error={"code": -1, "message": "no"})
-    drive.respond(first["id"], result={"action": "accept"})
-    drive.respond(first["id"], result={"action": "twice"})
-    drive.receive(Response("odd", {"result": {}}))
-    assert drive.replies == [
-        {"jsonrpc": "2.0", "id": "same2", "error": {"code": -1, "message": "no"}},
-        {"jsonrpc": "2.0", "id": "same", "result": {"action": "accept"}},
-    ]
-    drive.answer(Result({}), call)
-    assert drive.message["id"] == "call"
-
-
-def test_what_the_host_has_not_declared_is_refused_and_ping_is_answered_here() -> None:
-    drive = ready(legacy_server(), {"sampling": {}})
-    for method in ("elicitation/create", "roots/list", "odd/method", "ping"):
-        drive.stream(server_request(1, method))
-    assert [reply.get("error", {}).get("code") for reply in drive.replies] == [-32601, -32601, -32601, None]
-    assert drive.replies[-1]["result"] == {} and drive.messages == []
-
-
-@pytest.mark.parametrize("id_value", [None, {}, True, ["deep"]])
-def test_a_question_that_nobody_could_answer_is_none(id_value: Any) -> None:
-    drive = ready(legacy_server())
-    drive.stream(server_request(id_value, "roots/list"))
-    assert drive.messages == [] and drive.replies == []
-
-
-def test_a_question_too_large_for_the_host_is_refused() -> None:
-    drive = ready(legacy_server())
-    drive.stream(server_request(1, "sampling/createMessage", messages="x" * MAX_LINE_BYTES))
-    assert drive.replies[0]["error"]["code"] == -32603 and drive.messages == []
-
-
-def test_a_server_that_asks_without_end_gets_errors() -> None:
-    drive = ready(legacy_server())
-    for id_value in range(MAX_QUESTIONS + 1):
-        drive.stream(server_request(id_value, "roots/list"))
-    assert len(drive.messages) == MAX_QUESTIONS
-    assert [(reply["id"], reply["error"]["code"]) for reply in drive.replies] == [(MAX_QUESTIONS, -32603)]
-
-
-def test_the_clock_of_a_call_stands_still_while_its_host_is_asked() -> None:
-    drive = ready(legacy_server())
-    drive.request(1, params={"name": "ask"})
-    call = drive.newest.call
-    drive.wait(20)
-    drive.stream(server_request(1, "elicitation/create"))
-    drive.stream(server_request(2, "roots/list"))
-    assert drive.deadlines_s[call] == 120 + INPUT_LIMIT_S
-    form, roots = drive.messages
-    drive.wait(100)
-    drive.respond(form["id"], result={})
-    drive.wait(100)
-    drive.respond(roots["id"], result={})
-    assert drive.deadlines_s[call] == 320 + 7
-    drive.wait(7)
-    assert text_of(drive.message).startswith("[deadline]") and drive.aborted == [call]
-
-
-def test_a_question_nobody_answers_ends_its_call_and_is_taken_back() -> None:
-    drive = ready(legacy_server())
-    drive.request(1, params={"name": "ask"})
-    drive.stream(server_request(1, "elicitation/create"))
-    asked = drive.message
-    drive.wait(INPUT_LIMIT_S)
-    answer, withdrawn = drive.messages
-    assert text_of(answer).startswith("[no_input] ask needs an answer of this host's user, and none came within 600 s")
-    assert withdrawn == notification("notifications/cancelled", requestId=asked["id"])
-
-
-def test_calls_that_wait_for_the_host_leave_their_place_to_others() -> None:
-    drive = ready(legacy_server())
-    for id_value in range(MAX_PARALLEL):
-        drive.request(id_value)
-    drive.request("next")
-    waiting = drive.newest
-    drive.stream(server_request(1, "roots/list"))
-    assert drive.newest.call == waiting.call + 1
-
-
-def test_a_server_takes_back_its_question() -> None:
-    drive = ready(legacy_server())
-    drive.request(1)
-    call = drive.newest.call
-    for id_value in (7, 8):
-        drive.stream(server_request(id_value, "elicitation/create"))
-    first, _ = drive.messages
-    drive.stream(notification("notifications/cancelled", requestId=7))
-    drive.stream(notification("notifications/cancelled", requestId=7))
-    assert drive.message == notification("notifications/cancelled", requestId=first["id"])
-    drive.respond(first["id"], result={})
-    assert drive.replies == []
-    drive.stream(notification("notifications/cancelled", requestId=8))
-    assert drive.deadlines_s[call] == 100 + LIMIT_S
-
-
-def test_a_question_on_the_server_s_own_stream_stops_no_clock() -> None:
-    drive = ready(legacy_server())
-    drive.stream(server_request(7, "roots/list"))
-    drive.respond(drive.message["id"], result={"roots": []})
-    assert drive.replies == [{"jsonrpc": "2.0", "id": 7, "result": {"roots": []}}]
-
-
-def wants(requests: dict[str, Any] | None = None, state: str | None = None) -> Result:
-    fields = {"inputRequests": requests, "requestState": state}
-    return Result({"resultType": "input_required"} | {key: value for key, value in fields.items() if value is not None})
-
-
-def test_input_that_a_modern_server_requires_is_asked_for_and_the_call_made_again() -> None:
-    drive = ready(modern_server())
-    params = {"name": "ask", "arguments": {"a": 1}}
-    drive.request(1, params=params)
-    drive.wait(20)
-    form = {"method": "elicitation/create", "params": {"message": "?"}}
-    drive.answer(wants({"form": form, "roots": {"method": "roots/list"}}, "s1"))
-    asked, roots = drive.messages
-    assert asked == {"jsonrpc": "2.0", "id": asked["id"], **form} and "params" not in roots
-    drive.wait(100)
-    drive.respond(roots["id"], result={"roots": []})
-    drive.respond(asked["id"], result={"action": "accept"})
-    inputs = {"form": {"action": "accept"}, "roots": {"roots": []}}
-    again = params | {"inputResponses": inputs, "requestState": "s1"}
-    assert drive.newest == Send(drive.newest.call, "tools/call", again, 220 + 7)
-    drive.answer(wants({"form": form}))
-    drive.respond(drive.message["id"], result={"action": "decline"})
-    assert isinstance(drive.newest, Send)
-    assert drive.newest.params == params | {"inputResponses": {"form": {"action": "decline"}}}
-    drive.answer(Result({"content": []}))
-    assert drive.message == {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
-
-
-def test_a_server_that_only_wants_another_try_gets_it_a_moment_later() -> None:
-    drive = ready(modern_server())
-    drive.request(1, "prompts/get")
-    drive.answer(wants(state="later"))
-    count = len(drive.sends)
-    drive.wait(STATE_ONLY_PAUSE_S * 0.9)
-    assert len(drive.sends) == count
-    drive.wait(STATE_ONLY_PAUSE_S * 0.2)
-    assert isinstance(drive.newest, Send) and drive.newest.params == {"requestState": "later"}
-    for _ in range(MAX_INPUT_ROUNDS):
-        drive.answer(wants(state="later"))
-        drive.wait(STATE_ONLY_PAUSE_S)
-    assert drive.message["error"]["data"]["reason"] == "input_rounds"
-
-
-@pytest.mark.parametrize("request_", [{"method": "roots/list"}, {"method": "odd"}, {}, 5])
-def test_input_that_the_host_does_not_offer_ends_the_call(request_: Any) -> None:
-    drive = ready(modern_server(), {"elicitation": {}})
-    drive.request(1, params={"name": "ask"})
-    drive.answer(wants({"a": {"method": "elicitation/create"}, "b": request_}))
-    assert text_of(drive.message).startswith("[no_such_input] ask needs")
-
-
-def test_a_host_that_refuses_to_answer_ends_the_call_and_other_questions_are_taken_back() -> None:
-    drive = ready(modern_server())
-    drive.request(1, params={"name": "ask"})
-    drive.answer(wants({"a": {"method": "roots/list"}, "b": {"method": "roots/list"}}))
-    first, second = drive.messages
-    drive.respond(first["id"], error={"code": -1, "message": "not now"})
-    answer, withdrawn = drive.messages
-    assert "[input_refused]" in text_of(answer) and "not now" in text_of(answer)
-    assert withdrawn["params"] == {"requestId": second["id"]}
-
-
-def test_input_too_large_to_be_asked_for_ends_the_call() -> None:
-    drive = ready(modern_server())
-    drive.request(1, params={"name": "ask"})
-    drive.answer(wants({"a": {"method": "roots/list", "params": {"x": "x" * MAX_LINE_BYTES}}}))
-    assert text_of(drive.message).startswith("[input_too_large]")
-
-
-def test_a_cancelled_call_takes_its_questions_back() -> None:
-    drive = ready(modern_server())
-    drive.request(1, params={"name": "ask"})
-    drive.answer(wants({"a": {"method": "roots/list"}}))
-    asked = drive.message
-    drive.notify("notifications/cancelled", requestId=1)
-    assert drive.message["params"] == {"requestId": asked["id"]} and drive.aborted == []
 
 
 def test_when_the_host_is_gone_everything_is_stopped() -> None:

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 from tests.unit.bridge.relay_drive import (
     CAPABILITIES,
+    DOWN,
     INFO,
     LIMIT_S,
     PREFIX,
+    SERVERS,
     Drive,
+    contact,
     envelope,
     legacy_server,
     modern_server,
@@ -17,22 +20,9 @@ from tests.unit.bridge.relay_drive import (
 )
 
 from sam2_mcp_bridge.actions import Connect, Host, Listen, Refusal, Result, Send, Server
-from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.full.asking import INPUT_LIMIT_S, MAX_PARKED_CALLS, MAX_QUESTIONS
 
-DOWN = Failure("unreachable", where="there", detail="refused")
 STAMP = {PREFIX + "serverInfo": INFO}
-SERVERS = pytest.mark.parametrize("server", [legacy_server(), modern_server()], ids=["legacy", "modern"])
-
-
-def contact(server: Server, capabilities: dict[str, Any] | None = None) -> Drive:
-    """A host whose first request is done, and declared these capabilities: none unless others are given."""
-    drive = Drive()
-    drive.modern("first", "tools/list", envelope(capabilities or {}))
-    drive.connected(server)
-    drive.answer(Result({}), next(call for call, one in drive.open.items() if isinstance(one, Send)))
-    drive.lines.clear()
-    return drive
 
 
 def text_of(answer: dict[str, Any]) -> str:
@@ -358,91 +348,6 @@ def test_questions_to_a_host_that_does_not_offer_it_are_refused_and_no_request_i
     assert drive.messages == []
 
 
-def test_a_subscription_to_a_modern_server_is_passed_on_under_the_host_s_id() -> None:
-    drive = contact(modern_server())
-    params = {"_meta": envelope(), "notifications": {"toolsListChanged": True, "odd": 1}}
-    drive.request("sub", "subscriptions/listen", params)
-    assert drive.newest == Listen(drive.newest.call, params)
-    upstream = {PREFIX + "subscriptionId": 99, "x": 1}
-    drive.stream(notification("notifications/subscriptions/acknowledged", notifications={}, _meta=upstream))
-    drive.stream(notification("notifications/odd"))
-    acknowledged, odd = drive.messages
-    assert acknowledged["params"]["_meta"] == {PREFIX + "subscriptionId": "sub", "x": 1}
-    assert odd["params"]["_meta"] == {PREFIX + "subscriptionId": "sub"}
-    drive.wait(10_000)
-    drive.answer(Result({"resultType": "complete", "_meta": upstream}))
-    assert drive.message["result"]["_meta"] == {PREFIX + "subscriptionId": "sub", "x": 1}
-
-
-def test_a_subscription_whose_stream_breaks_ends_with_an_error() -> None:
-    drive = contact(modern_server())
-    drive.modern("sub", "subscriptions/listen", notifications={})
-    drive.answer(Failure("connection_broken", where="there"))
-    assert drive.message["error"]["data"]["reason"] == "connection_broken"
-
-
-def test_a_cancelled_subscription_is_closed() -> None:
-    drive = contact(modern_server())
-    drive.modern("sub", "subscriptions/listen", notifications={})
-    drive.notify("notifications/cancelled", requestId="sub")
-    assert drive.aborted == [drive.newest.call] and drive.messages == []
-
-
-def test_subscriptions_to_a_legacy_server_share_its_one_stream() -> None:
-    drive = contact(legacy_server())
-    drive.modern("tools", "subscriptions/listen", notifications={"toolsListChanged": True, "odd": True})
-    acknowledged = drive.message
-    assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
-    assert acknowledged["params"] == {
-        "notifications": {"toolsListChanged": True},
-        "_meta": {PREFIX + "subscriptionId": "tools"},
-    }
-    first = drive.newest
-    assert first == Listen(first.call, {"notifications": {"toolsListChanged": True}})
-    wanted = {"toolsListChanged": True, "promptsListChanged": False, "resourceSubscriptions": ["a:/dir", 5]}
-    drive.modern("more", "subscriptions/listen", notifications=wanted)
-    assert drive.message["params"]["notifications"] == {"toolsListChanged": True, "resourceSubscriptions": ["a:/dir"]}
-    assert drive.aborted == [first.call]
-    assert isinstance(drive.newest, Listen)
-    assert drive.newest.params["notifications"] == {"toolsListChanged": True, "resourceSubscriptions": ["a:/dir"]}
-    heard = []
-    for message in (
-        notification("notifications/tools/list_changed"),
-        notification("notifications/prompts/list_changed"),
-        notification("notifications/resources/updated", uri="a:/dir/file"),
-        notification("notifications/resources/updated", uri="a:/directory"),
-    ):
-        drive.stream(message)
-        heard.append([one["params"]["_meta"][PREFIX + "subscriptionId"] for one in drive.messages])
-    assert heard == [["tools", "more"], [], ["more"], []]
-    drive.stream(server_request(1, "roots/list"))
-    assert drive.replies[-1]["error"]["code"] == -32601
-    for id_value in ("more", "tools"):
-        drive.notify("notifications/cancelled", requestId=id_value)
-    assert drive.open == {} and drive.messages == []
-
-
-def test_a_subscription_waits_for_the_server_but_not_for_ever() -> None:
-    drive = Drive()
-    drive.modern("sub", "subscriptions/listen", notifications=5)
-    drive.connected(DOWN)
-    assert drive.message["error"]["data"]["reason"] == "unreachable"
-    drive.modern("sub", "subscriptions/listen", notifications=5)
-    drive.wait(LIMIT_S)
-    assert drive.message["error"]["data"]["reason"] == "no_contact"
-    drive.connected(legacy_server({}))
-    drive.modern("sub", "subscriptions/listen", notifications=5)
-    assert drive.message["params"]["notifications"] == {}
-    assert drive.newest == Listen(drive.newest.call, {"notifications": {}})
-
-
-def test_notifications_of_the_host_other_than_cancelled_mean_nothing() -> None:
-    drive = contact(legacy_server())
-    drive.notify("notifications/initialized")
-    drive.notify("notifications/roots/list_changed")
-    assert drive.replies == [] and drive.messages == []
-
-
 def test_a_question_is_refused_where_no_call_could_wait_for_its_answer() -> None:
     drive = contact(legacy_server())
     drive.modern(1, "tools/call", envelope(**{PREFIX + "logLevel": "info"}), name="a")
@@ -451,3 +356,10 @@ def test_a_question_is_refused_where_no_call_could_wait_for_its_answer() -> None
     drive.modern("sub", "subscriptions/listen", notifications={})
     drive.stream(server_request(2, "roots/list"))
     assert [reply["error"]["code"] for reply in drive.replies] == [-32601, -32601] and drive.messages == []
+
+
+def test_notifications_of_the_host_other_than_cancelled_mean_nothing() -> None:
+    drive = contact(legacy_server())
+    drive.notify("notifications/initialized")
+    drive.notify("notifications/roots/list_changed")
+    assert drive.replies == [] and drive.messages == []

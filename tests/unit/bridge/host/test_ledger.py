@@ -113,7 +113,7 @@ def _answer(kind: str, send: Send) -> Result | Refusal | Failure:
 
 
 def test_a_request_is_sent_with_its_params_and_deadline_and_its_result_comes_back_untouched() -> None:
-    drive = Drive()
+    drive = unsettled()
     params = {"name": "echo", "arguments": {"a": 1}, "_meta": {"unknown": [1.5, None]}}
     drive.call("x", params=params)
     assert drive.sends == [Send(1, "tools/call", params, 127.0)]
@@ -189,7 +189,7 @@ def test_an_answer_that_comes_at_the_deadline_is_late() -> None:
 
 
 def test_a_late_answer_is_dropped_and_the_next_call_gets_its_own() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(1)
     drive.wait(LIMIT_S)
     drive.call(2)
@@ -249,7 +249,7 @@ def test_odd_params_are_sent_as_they_are(params: Any) -> None:
 
 
 def test_the_pages_of_a_list_are_merged_into_one_answer() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(1, "tools/list", {"_meta": {"a": 1}})
     drive.answer(Result({"tools": ["one", "two"], "nextCursor": "p2", "ttlMs": 5}))
     drive.answer(Result({"nextCursor": "p3"}))
@@ -264,7 +264,7 @@ def test_the_pages_of_a_list_are_merged_into_one_answer() -> None:
 
 
 def test_a_list_that_never_ends_is_cut_and_says_so() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(1, "tools/list")
     for page in range(MAX_LIST_PAGES):
         drive.answer(Result({"tools": [page], "nextCursor": str(page)}))
@@ -272,7 +272,7 @@ def test_a_list_that_never_ends_is_cut_and_says_so() -> None:
 
 
 def test_a_failing_page_fails_the_list_rather_than_shortening_it() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(1, "tools/list")
     drive.answer(Result({"tools": [1], "nextCursor": "2"}))
     drive.answer(Failure("timeout", where="there"))
@@ -280,7 +280,7 @@ def test_a_failing_page_fails_the_list_rather_than_shortening_it() -> None:
 
 
 def test_a_refusal_is_a_text_for_a_tool_call_and_the_same_error_for_the_rest() -> None:
-    drive = Drive()
+    drive = unsettled()
     error = {"code": -32602, "message": "Unknown tool: x", "data": {"a": 1}, "odd": True}
     drive.call(1, params={"name": "x" * 500})
     drive.answer(Refusal(error))
@@ -292,14 +292,14 @@ def test_a_refusal_is_a_text_for_a_tool_call_and_the_same_error_for_the_rest() -
 
 
 def test_a_failure_carries_the_http_status_where_there_is_one() -> None:
-    drive = Drive()
+    drive = unsettled()
     drive.call(1, "prompts/list")
     drive.answer(Failure("busy", http_status=429, where="there", detail="HTTP 429"))
     assert drive.answers[0]["error"]["data"] == {"source": "bridge", "reason": "busy", "httpStatus": 429}
 
 
 def test_an_answer_above_the_line_limit_becomes_an_error_that_says_so() -> None:
-    drive = Drive()
+    drive = unsettled()
     for method in ("tools/call", "resources/read"):
         drive.call(1, method)
         drive.answer(Result({"text": "한" * (MAX_LINE_BYTES // 6)}))

@@ -7,15 +7,43 @@ from tests.unit.bridge.drive import LIMIT_S, Drive
 
 from sam2_mcp_bridge.actions import Result
 from sam2_mcp_bridge.host.framing import Request
-from sam2_mcp_bridge.host.ledger import MAX_HOLD_S, SETTLE_S
+from sam2_mcp_bridge.host.ledger import MAX_HOLD_S, SETTLE_S, TOGETHER_S
 
 
-def test_a_lone_request_is_answered_at_once() -> None:
+def test_a_lone_request_is_answered_at_once_when_none_can_have_been_made_together_with_it() -> None:
     drive = Drive()
-    for tag in (1, 2):
-        drive.call(tag)
-        drive.answer(Result({"tag": tag}))
-    assert [at_s for at_s, _ in drive.lines] == [100.0, 100.0]
+    drive.call(1)
+    drive.wait(TOGETHER_S * 1.01)
+    drive.answer(Result({}))
+    assert [at_s for at_s, _ in drive.lines] == [pytest.approx(100 + TOGETHER_S * 1.01)]
+
+
+def test_an_answer_that_is_very_quick_waits_for_requests_made_together_with_its_own() -> None:
+    drive = Drive()
+    drive.call(1)
+    drive.answer(Result({}))
+    assert drive.lines == []
+    drive.wait(TOGETHER_S)
+    assert [at_s for at_s, _ in drive.lines] == [pytest.approx(100 + TOGETHER_S)]
+
+
+def test_a_request_made_together_with_one_that_was_answered_very_quickly_settles_both() -> None:
+    drive = Drive()
+    drive.call(1)
+    drive.answer(Result({}))
+    drive.wait(TOGETHER_S / 2)
+    drive.call(2)
+    drive.answer(Result({}))
+    drive.wait(1)
+    assert [at_s for at_s, _ in drive.lines] == pytest.approx(
+        [100 + TOGETHER_S / 2 + SETTLE_S, 100 + TOGETHER_S / 2 + 2 * SETTLE_S]
+    )
+
+
+def test_initialize_is_answered_at_once() -> None:
+    drive = Drive()
+    drive.take(drive.ledger.received(Request(1, "initialize", {}), drive.now_s))
+    assert [at_s for at_s, _ in drive.lines] == [100.0]
 
 
 def test_lines_of_requests_that_overlap_keep_their_distance() -> None:

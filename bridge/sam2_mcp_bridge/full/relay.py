@@ -81,7 +81,8 @@ class Relay:
     @property
     def next_deadline_s(self) -> float | None:
         """When `clock_moved` must be called at the latest."""
-        times_s = [min(entry.start_s or math.inf, entry.deadline_s) for entry in self._requests]
+        times_s = [entry.deadline_s for entry in self._requests]
+        times_s += [entry.start_s for entry in self._requests if entry.is_queued and entry.start_s]
         times_s += [*(parked.deadline_s for parked in self._asking.parked_calls), *self._own_calls.values()]
         times_s += [at_s for at_s in (self._reconnect_at_s, self._listening.retry_at_s) if at_s is not None]
         earliest_s = min(times_s, default=math.inf)

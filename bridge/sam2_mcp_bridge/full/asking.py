@@ -29,7 +29,6 @@ STATE_ONLY_PAUSE_S = 0.25
 # Calls that are open upstream for modern hosts which may never come back; each costs a thread and a connection.
 MAX_PARKED_CALLS = 16
 
-
 # Each is kept until it is answered. A person would answer a few; a server that asks without end gets errors.
 MAX_QUESTIONS = 100
 
@@ -114,8 +113,8 @@ class Asking:
     def answered(self, response: Response, now_s: float) -> list[Action]:
         """Hand an answer of the host to the server that asked, or keep it until all are there."""
         question = self._questions.pop(response.id, None) if isinstance(response.id, int) else None
-        if question is None:
-            return []
+        if question is None or (question.entry is not None and question.entry not in self._requests):
+            return []  # the request concerned may have run out of time at this very moment
         entry, actions = question.entry, list[Action]()
         if entry is None or question.key is None:
             actions.append(Reply({"jsonrpc": "2.0", "id": question.server_id, **response.outcome}))
@@ -149,6 +148,10 @@ class Asking:
         items = self._questions.items()
         return [*self._take_back([number for number, one in items if one.entry and one.entry not in self._requests])]
 
+    def session_ended(self) -> list[Action]:
+        """Take back what a server asked on its own account: in a new session its ids mean something else."""
+        return [*self._take_back([number for number, one in self._questions.items() if one.entry is None])]
+
     def _take_back(self, asked: list[int]) -> Iterator[Action]:
         for number in asked:
             del self._questions[number]
@@ -168,7 +171,11 @@ class Asking:
         entry.inputs = {"inputResponses": {}} if wanted else {}
         entry.inputs |= {"requestState": result["requestState"]} if "requestState" in result else {}
         entry.start_s = 0.0 if wanted else now_s + STATE_ONLY_PAUSE_S
-        return [action for key, one in wanted.items() for action in self.ask(one, Question(entry, key=key), now_s)]
+        actions: list[Action] = []
+        for key, one in wanted.items():
+            if entry in self._requests:  # the first that cannot be asked for has ended the call
+                actions += self.ask(one, Question(entry, key=key), now_s)
+        return actions
 
     # A modern host
 
@@ -207,14 +214,15 @@ class Asking:
         if parked is None:
             error = eras.error(eras.INVALID_PARAMS, "Invalid params: this requestState was never given")
             return self._requests.answer(entry, error=error), None
+        if parked.answer is not None:
+            del self._parked[parked.call]
+            return [], parked.answer
         actions = parked.take_answers(as_object(entry.params.get("inputResponses")))
-        if parked.requests and parked.answer is None:
+        if parked.requests:
             return actions + self._requests.answer(entry, result=parked.result()), None
         del self._parked[parked.call]
-        if parked.answer is None:
-            self._requests.attach(entry, parked.call)
-            actions += entry.moved_to(entry.deadline_s)
-        return actions, parked.answer
+        self._requests.attach(entry, parked.call)
+        return actions + entry.moved_to(entry.deadline_s), None
 
     def _gave(self, state: str) -> bool:
         number = state.removeprefix(self._state_prefix)

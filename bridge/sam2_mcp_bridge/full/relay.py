@@ -248,8 +248,9 @@ class Relay:
     def _server_told(self, call: int, message: dict[str, Any], now_s: float) -> list[Action]:
         entry = self._requests.of_call(call)
         if message["method"] == "notifications/cancelled":
-            server_id = as_object(message.get("params")).get("requestId")
-            return self._asking.withdrawn(entry, call, server_id, now_s)
+            return self._asking.withdrawn(entry, call, as_object(message.get("params")).get("requestId"), now_s)
+        if message["method"] == "notifications/progress" and self._asking.parked_call(call) is not None:
+            return []  # of a request that is answered; its token may be another one's by now
         return self._write(notices.heard(message, entry, self._requests, self._session))
 
     def _meet(self, server: Server, now_s: float) -> list[Action]:
@@ -257,15 +258,14 @@ class Relay:
             return []
         self._server, self._server_log_level, self._reconnect_at_s = server, None, None
         self._listening.met()
-        return self._restore(now_s) + self._news()
+        return self._asking.session_ended() + self._restore(now_s) + self._news()
 
     def _restore(self, now_s: float) -> list[Action]:
         """Give a server with a new session what the host had set in the old one."""
         if self._session is None or self._server is None or self._server.modern:
             return []
-        sends = [
-            Send(self._requests.number(), *setting, now_s + OWN_REQUEST_LIMIT_S) for setting in self._session.settings()
-        ]
+        due_s = now_s + OWN_REQUEST_LIMIT_S
+        sends = [Send(self._requests.number(), *setting, due_s) for setting in self._session.settings()]
         self._own_calls |= {send.call: send.deadline_s for send in sends}
         return [*sends]
 
@@ -297,10 +297,10 @@ class Relay:
                 return self._connect(self._speaker or entry.host)
             if entry.method == "subscriptions/listen":
                 return self._listen(entry, server)
-            if entry.method == "server/discover":
-                told = self._requests.answer
-                return self._send(entry) if server.modern else told(entry, result=eras.discover_result(server))
-            return self._set(entry, server)
+            if entry.method != "server/discover":
+                return self._set(entry, server)
+            if not server.modern:
+                return self._requests.answer(entry, result=eras.discover_result(server))
         return self._send(entry)
 
     def _greet(self, entry: Entry) -> list[Action]:
@@ -391,9 +391,8 @@ class Relay:
             if not entry.is_queued or entry.start_s > now_s:
                 continue
             entry.start_s = 0.0
-            if not self._connecting and (
-                self._requests.running < self._max_parallel_calls or entry.method in UNCOUNTED
-            ):
+            has_place = entry.method in UNCOUNTED or self._requests.running < self._max_parallel_calls
+            if has_place and not self._connecting:
                 actions += self._start(entry)
         actions += self._listening.tend(self._server, self._wanted(), self._requests.number, now_s)
         return actions + self._asking.sweep()

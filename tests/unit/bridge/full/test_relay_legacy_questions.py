@@ -131,6 +131,16 @@ def test_a_question_on_the_server_s_own_stream_stops_no_clock() -> None:
     assert drive.replies == [{"jsonrpc": "2.0", "id": 7, "result": {"roots": []}}]
 
 
+def test_a_question_of_an_ended_session_is_taken_back_because_its_id_is_used_again_in_the_next() -> None:
+    drive = ready(legacy_server())
+    drive.stream(server_request(0, "roots/list"))
+    asked = drive.message
+    drive.take(drive.relay.met(legacy_server(), drive.now_s))
+    assert drive.message == notification("notifications/cancelled", requestId=asked["id"])
+    drive.respond(asked["id"], result={"roots": []})
+    assert drive.replies == []
+
+
 def wants(requests: dict[str, Any] | None = None, state: str | None = None) -> Result:
     fields = {"inputRequests": requests, "requestState": state}
     return Result({"resultType": "input_required"} | {key: value for key, value in fields.items() if value is not None})
@@ -212,6 +222,28 @@ def test_input_too_large_to_be_asked_for_ends_the_call() -> None:
     drive.request(1, params={"name": "ask"})
     drive.answer(wants({"a": {"method": "roots/list", "params": {"x": "x" * MAX_LINE_BYTES}}}))
     assert text_of(drive.message).startswith("[input_too_large]")
+
+
+def test_more_input_than_can_be_asked_for_ends_the_call_once_and_for_all() -> None:
+    drive = ready(modern_server())
+    drive.request(1, params={"name": "ask"})
+    drive.answer(wants({str(key): {"method": "roots/list"} for key in range(MAX_QUESTIONS + 2)}))
+    (answer,) = [message for message in drive.messages if message.get("id") == 1 and "result" in message]
+    assert text_of(answer).startswith("[input_too_large]")
+    drive.request(2, params={"name": "ask"})
+    too_large = {"method": "roots/list", "params": {"x": "x" * MAX_LINE_BYTES}}
+    drive.answer(wants({"a": too_large, "b": too_large, "c": {"method": "roots/list"}}))
+    assert text_of(drive.message).startswith("[input_too_large]")
+
+
+def test_a_refusal_that_comes_when_time_is_up_is_no_second_answer() -> None:
+    drive = ready(modern_server())
+    drive.request(1, params={"name": "ask"})
+    drive.answer(wants({"a": {"method": "roots/list"}}))
+    asked = drive.message
+    drive.now_s += INPUT_LIMIT_S
+    drive.respond(asked["id"], error={"code": -1, "message": "no"})
+    assert text_of(drive.message).startswith("[no_input]")
 
 
 def test_a_cancelled_call_takes_its_questions_back() -> None:

@@ -234,6 +234,19 @@ def test_a_question_of_a_legacy_server_ends_the_call_and_the_next_one_takes_it_u
     }
 
 
+def test_progress_of_a_call_that_waits_for_its_host_is_not_taken_for_that_of_another_call() -> None:
+    drive = contact(legacy_server())
+    drive.modern(1, _meta=envelope(progressToken="t"), name="ask")
+    waiting = drive.newest.call
+    drive.stream(server_request(7, "elicitation/create", message="?"))
+    drive.messages.clear()
+    drive.modern(2, _meta=envelope(progressToken="t"), name="other")
+    drive.stream(notification("notifications/progress", progressToken="t", progress=1), waiting)
+    assert drive.messages == []
+    drive.stream(notification("notifications/progress", progressToken="t", progress=2))
+    assert drive.message["params"]["progress"] == 2
+
+
 def test_questions_that_are_still_open_are_put_again() -> None:
     drive = contact(legacy_server())
     told = ask(drive)
@@ -264,8 +277,9 @@ def test_a_server_that_does_not_wait_has_its_answer_kept() -> None:
     drive = contact(legacy_server())
     told = ask(drive)
     drive.answer(Result({"content": ["early"]}))
-    retry(drive, 2, told, {})
+    retry(drive, 2, told, {key: {"action": "accept"} for key in told["inputRequests"]})
     assert drive.message["result"]["content"] == ["early"]
+    assert drive.replies == [], "the server asks with this id again by now, or not at all"
     retry(drive, 3, told, {})
     assert text_of(drive.message).startswith("[input_expired] ask no longer waits")
 

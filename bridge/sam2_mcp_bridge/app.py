@@ -38,7 +38,7 @@ from sam2_mcp_bridge.actions import (
 )
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.host import framing
+from sam2_mcp_bridge.host import framing, outcomes
 from sam2_mcp_bridge.host.ledger import Ledger
 from sam2_mcp_bridge.process import oom
 from sam2_mcp_bridge.process.memory import Trimmer
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 # Messages of upstream that wait for the main thread. Beyond, their readers wait, so that a host which reads slowly
 # slows a talkative server down instead of filling the memory.
 MAX_STREAMED_AHEAD = 64
-
 
 # A host that closes stdin is gone, or will be; what it has not read by then is lost. With the farewell to the worker
 # the end takes 1 s at most.
@@ -252,14 +251,15 @@ def _try_start(target: Callable[..., None], *args: object) -> bool:
 
 
 def _ledger(config: Config) -> Ledger:
-    return Ledger(config.deadline_s, config.max_answer_bytes)
+    return Ledger(config.deadline_s, config.max_answer_bytes, hint=outcomes.hint_of(config.share))
 
 
 def _relay(config: Config) -> Relay:
     # Not above: a station pays for every module, once a session. All that a relay may need, before stdin is read.
     from sam2_mcp_bridge.full import relay
 
-    return relay.Relay(config.deadline_s, config.max_answer_bytes, config.max_parallel_calls)
+    hint = outcomes.hint_of(config.share)
+    return relay.Relay(config.deadline_s, config.max_answer_bytes, config.max_parallel_calls, hint)
 
 
 def station_asks(request: framing.Request) -> bool:

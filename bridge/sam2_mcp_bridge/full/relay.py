@@ -62,12 +62,13 @@ class Relay:
         limit_s: from the arrival of a request's line to its answer, queueing included, questions to the host not.
         max_line_bytes: above it an answer is replaced by an error that says so, anything else is left out.
         max_parallel_calls: upstream at once; the rest waits.
+        hint: goes behind the server's instructions.
     """
 
-    def __init__(self, limit_s: float, max_line_bytes: int, max_parallel_calls: int) -> None:
+    def __init__(self, limit_s: float, max_line_bytes: int, max_parallel_calls: int, hint: str = "") -> None:
         self._limit_s = limit_s
         self._max_parallel_calls = max_parallel_calls
-        self._requests = Requests(max_line_bytes)
+        self._requests = Requests(max_line_bytes, hint)
         self._asking = Asking(self._requests)
         self._listening = Listening()
         self._session: HostSession | None = None

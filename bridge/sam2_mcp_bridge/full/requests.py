@@ -14,6 +14,9 @@ from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.full import eras
 from sam2_mcp_bridge.host import outcomes
 
+# Their results tell what the server is.
+_INTRODUCTIONS = ("initialize", "server/discover")
+
 # Not limited in number: they cost the worker nothing.
 UNCOUNTED = frozenset({"initialize", "subscriptions/listen"})
 
@@ -72,10 +75,12 @@ class Requests:
 
     Args:
         max_line_bytes: above it an answer is replaced by an error that says so, anything else is left out.
+        hint: goes behind the server's instructions.
     """
 
-    def __init__(self, max_line_bytes: int) -> None:
+    def __init__(self, max_line_bytes: int, hint: str = "") -> None:
         self._max_line_bytes = max_line_bytes
+        self._hint = hint
         self._entries: dict[tuple[type, str | int], Entry] = {}
         self._calls: dict[int, Entry] = {}
         self._newest_call = 0
@@ -136,6 +141,8 @@ class Requests:
 
     def answer(self, entry: Entry, **outcome: Any) -> list[Action]:
         """The one line of this request, which has no call any more."""
+        if entry.method in _INTRODUCTIONS and "result" in outcome:
+            outcome["result"] = outcomes.with_hint(outcome["result"], self._hint)
         try:
             line = outcomes.line({"jsonrpc": "2.0", "id": entry.id, **outcome}, self._max_line_bytes)
         except Failure as failure:

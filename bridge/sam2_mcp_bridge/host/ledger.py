@@ -43,9 +43,10 @@ from sam2_mcp_bridge.host.framing import Malformed, Message, Notification, Reque
 # in parallel). Callers ask again right after an answer, and ask together; so between requests that overlap a line
 # keeps this distance from the line before it and from the newest request.
 SETTLE_S = 0.04
-# Of requests made together the first may be answered before the second has come: 9 of 294 pairs were swapped with an
-# upstream that answers in 1 ms, 0 of 264 when no answer was younger than this. Tools of a worker take longer anyway.
-TOGETHER_S = 0.005
+# Of requests made together the first may be answered before the second has come: with an upstream that answers in 1 ms
+# 11 of 2,124 calls were swapped, 7 of 4,795 when no answer was younger than 5 ms, none of about as many with 10 ms,
+# on two loaded cores. A tool that does anything takes longer than this.
+TOGETHER_S = 0.01
 # A host that never pauses must not hold an answer back for longer. Requests that overlap are given up that much
 # before their deadline, at most a tenth of it, so that lines which are due together can keep their distance.
 MAX_HOLD_S = 0.5
@@ -82,10 +83,12 @@ class Ledger:
         limit_s: from the arrival of a request's line to its answer, queueing included.
         max_line_bytes: above it an answer is replaced by an error that says so.
         settle_s: distance in time of a line from the line before it, where requests overlap.
+        hint: goes behind the instructions.
     """
 
-    def __init__(self, limit_s: float, max_line_bytes: int, settle_s: float = SETTLE_S) -> None:
+    def __init__(self, limit_s: float, max_line_bytes: int, settle_s: float = SETTLE_S, hint: str = "") -> None:
         self._limit_s = limit_s
+        self._hint = hint
         self._max_line_bytes = max_line_bytes
         self._settle_s = settle_s
         self._together_s = min(TOGETHER_S, settle_s)
@@ -175,12 +178,13 @@ class Ledger:
     def _initialize_result(self, params: Any) -> dict[str, Any]:
         """Always success: after an error the station makes every later call wait for 60 s (station.md 1.7 i)."""
         wanted = _get(params, "protocolVersion")
-        return {
+        result = {
             "protocolVersion": wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "sam2-mcp", "version": __version__},
             "instructions": INSTRUCTIONS.format(limit_s=self._limit_s),
         }
+        return outcomes.with_hint(result, self._hint)
 
     def _cancel(self, params: Any) -> list[Action]:
         target = _get(params, "requestId")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from sam2_mcp_bridge.errors import Failure
@@ -15,6 +17,20 @@ def subject(method: str, params: Any) -> str:
     """What a failure calls the request: the tool's name, else the method."""
     name = params.get("name") if isinstance(params, dict) else None
     return name[:MAX_SUBJECT_CHARACTERS] if method == "tools/call" and isinstance(name, str) else method
+
+
+def hint_of(shared: Iterable[Path]) -> str:
+    """What an agent must know of the shared folders; "" where there are none."""
+    folders = ", ".join(map(str, shared))
+    words = f"Files below the shared folders ({folders}) may be given by absolute path and are sent to the worker."
+    return words if folders else ""
+
+
+def with_hint(result: dict[str, Any], hint: str) -> dict[str, Any]:
+    """The result of initialize or server/discover with this behind its instructions."""
+    told = result.get("instructions")
+    own = [told] if isinstance(told, str) and told else []
+    return result | {"instructions": " ".join([*own, hint])} if hint else result
 
 
 def of_failure(method: str, failure: Failure) -> dict[str, Any]:

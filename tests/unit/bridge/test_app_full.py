@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,12 @@ HOST_INITIALIZE = {
     "protocolVersion": "2025-06-18",
     "capabilities": {"elicitation": {}},
     "clientInfo": {"name": "host", "version": "1"},
+}
+DISCOVER = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
 }
 NOBODY_LISTENS = "http://127.0.0.1:9/mcp"
 
@@ -75,6 +82,20 @@ def test_an_answer_of_the_host_reaches_the_server_that_asked() -> None:
         host.write(json.dumps(answer).encode() + b"\n")
         (reply,) = fake.wait_for("")
         assert reply.message == {"jsonrpc": "2.0", "id": "q", "result": {"action": "accept"}}
+
+
+@pytest.mark.parametrize(
+    ("profile", "method", "params"),
+    [
+        ("station", "initialize", STATION_INITIALIZE["params"]),
+        ("full", "initialize", HOST_INITIALIZE),
+        ("full", "server/discover", DISCOVER),
+    ],
+)
+def test_a_host_is_told_of_shared_folders(profile: str, method: str, params: Any, tmp_path: Path) -> None:
+    hint = f"Files below the shared folders ({tmp_path}) may be given by absolute path and are sent to the worker."
+    with FakeUpstream() as fake, threaded_host(fake.url, profile=profile, share=(tmp_path,)) as host:
+        assert host.request(method, params)["result"]["instructions"].endswith(hint)
 
 
 @pytest.fixture

@@ -15,6 +15,20 @@ def nested(levels: int) -> Any:
     return value
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({}, "hint"),
+        ({"instructions": ""}, "hint"),
+        ({"instructions": 5}, "hint"),
+        ({"instructions": "Do."}, "Do. hint"),
+    ],
+)
+def test_a_hint_goes_behind_what_the_server_says(told: dict[str, Any], expected: str) -> None:
+    assert outcomes.with_hint(told | {"odd": 1}, "hint") == {"odd": 1, "instructions": expected}
+    assert outcomes.with_hint(told, outcomes.hint_of(())) is told
+
+
 def test_a_message_is_one_line() -> None:
     assert outcomes.line(MESSAGE, 100) == '{"jsonrpc":"2.0","id":1,"result":{}}'
 

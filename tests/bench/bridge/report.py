@@ -17,6 +17,10 @@ EQUAL_SHARE = 0.1
 # within the direct call's own distance from its median to its p95, if that is more.
 EQUAL_MS = HIGHEST_ADDED_P50_MS
 NOT_MEASURED = "not measured"
+WHAT_IS_BOLD = (
+    "Bold is what nobody beats by more than 10 %, in added times by more than 1 ms (in p95 by more than the direct "
+    "call's own distance from p50, if that is more)."
+)
 HOW_JUDGED = "What a bridge does is judged as the station does, by the next line; profile full by ids, as its hosts do."
 
 
@@ -121,7 +125,8 @@ def table(columns: Mapping[str, Column], direct: Latency, absent: list[Absent]) 
             continue
         cells = [_cell(row, name, found, direct) if name in columns else NOT_MEASURED for name in names]
         lines.append(f"| {row.title} | {' | '.join(cells)} |")
-    lines += ["", HOW_JUDGED] if any(column.outcomes for column in columns.values()) else [""]
+    lines += ["", WHAT_IS_BOLD]
+    lines += [HOW_JUDGED] if any(column.outcomes for column in columns.values()) else []
     lines += [PEERS_ARE] if set(names) - {OURS, OURS_FULL, FLOOR} else []
     lines.append(f"Direct call: p50 {direct.p50_ms:.2f} ms, p95 {direct.p95_ms:.2f} ms.")
     lines += [f"{program.name} is not measured: {program.reason}" for program in absent]

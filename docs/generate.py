@@ -54,6 +54,7 @@ or `not_reached`. It uploads one picture of 160 x 48 px, which the worker forget
     A sentence that begins with such a path counts as one, so let sentences begin otherwise.
   - `..` is taken out before anything is looked at. Links within the shared folders are followed; mounted folders and
     hard links count as what they are, files in the folder.
+  - The host is told the folders' names in the server's instructions, for its agent.
   - The worker learns the content and the last part of the name, no folder. The answer's `_meta` has
     `sam2-mcp/uploads`: for each replaced argument its JSON pointer, the name, the handle, the SHA-256, the size and
     whether it had to be sent; what the worker has costs one HEAD. All within the deadline of the call:

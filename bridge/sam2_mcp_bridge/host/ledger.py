@@ -178,7 +178,7 @@ class Ledger:
     def _initialize_result(self, params: Any) -> dict[str, Any]:
         """Always success: after an error the station makes every later call wait for 60 s (station.md 1.7 i)."""
         wanted = _get(params, "protocolVersion")
-        result = {
+        result: dict[str, Any] = {
             "protocolVersion": wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "sam2-mcp", "version": __version__},

@@ -28,7 +28,7 @@ test: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## 
 test-quick: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
 	@$(BIN)/python -m pytest tests -m "not slow" $(PYTEST_ARGS)
 
-test-containers: $(VENV)/dev.stamp ## the images under faults, in a Docker engine: needs root, installs and starts one where there is none
+test-containers: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata ## the images under faults, in a Docker engine: needs root, installs and starts one where there is none
 	@$(BIN)/python -m pytest tests/containers $(PYTEST_ARGS)
 
 conformance: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata ## the official MCP suite and Inspector against bridge and worker, compared with docs/conformance.md

@@ -15,6 +15,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 # slows a talkative server down instead of filling the memory.
 MAX_STREAMED_AHEAD = 64
 
+# What the host tells the server of its own accord, and answers to it, under way at once. Each holds a thread and a
+# descriptor for as long as the server wants, up to 5 s; the rest waits.
+MAX_REPLYING = 8
+
 # A host that closes stdin is gone, or will be; what it has not read by then is lost. With the farewell to the worker
 # the end takes 1 s at most.
 FULL_PIPE_S = 0.3
@@ -82,6 +87,8 @@ class Bridge:
         self._events: SimpleQueue[Callable[[], list[Action]]] = SimpleQueue()
         self._exchanges: dict[int, Exchange] = {}
         self._streamed_ahead = threading.BoundedSemaphore(MAX_STREAMED_AHEAD)
+        self._replies: deque[dict[str, Any]] = deque()
+        self._replying = 0
         self._reported: set[str] = set()
         self._served = threading.Event()
         self._trimmer = Trimmer()
@@ -165,7 +172,8 @@ class Bridge:
                 if not _try_start(self._connect, host):
                     self._tell(Failure("internal", detail="no thread"))
             case Reply(message):
-                _try_start(self._reply, message)
+                self._replies.append(message)
+                self._start_replies()
 
     def _open(self, call: int, deadline_s: float, ask: Callable[..., Answer], *what: Any) -> None:
         exchange = self._exchanges[call] = Exchange(deadline_s)
@@ -227,6 +235,11 @@ class Bridge:
         if not isinstance(relay, Ledger):
             self._events.put(lambda: relay.connected(told, time.monotonic()))
 
+    def _start_replies(self) -> None:
+        while self._replies and self._replying < MAX_REPLYING and _try_start(self._reply, self._replies[0]):
+            self._replies.popleft()
+            self._replying += 1
+
     def _reply(self, message: dict[str, Any]) -> None:
         try:
             self._upstream.reply(message)
@@ -234,6 +247,13 @@ class Bridge:
             self._report(failure)
         except RecursionError:  # what the host sent can be read but not be written; its server hears nothing
             self._report(Failure("internal", detail="an answer of the host is nested too deeply"))
+        finally:
+            self._events.put(self._replied)
+
+    def _replied(self) -> list[Action]:
+        self._replying -= 1
+        self._start_replies()
+        return []
 
     def _report(self, answer: Answer) -> None:
         """Each kind of failure once: the station keeps every stderr line in memory (station.md 1.7 d)."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import queue
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from tests.fakes.upstream import Behaviour, Call, FakeUpstream
 from tests.unit.bridge.mcp_host import PATIENCE_S, STATION_INITIALIZE, Host, threaded_host
 
 from sam2_mcp_bridge import app
-from sam2_mcp_bridge.app import MAX_STREAMED_AHEAD, station_asks
+from sam2_mcp_bridge.app import MAX_REPLYING, MAX_STREAMED_AHEAD, station_asks
 from sam2_mcp_bridge.host.framing import Request
 
 HOST_INITIALIZE = {
@@ -115,6 +117,25 @@ def test_an_answer_that_the_server_does_not_take_is_complained_of_and_the_bridge
         host.send("notifications/odd")
         assert complaints.get(timeout=PATIENCE_S).startswith("[worker_error]")
         assert "isError" not in host.call()
+
+
+def test_a_server_that_holds_notifications_back_costs_a_few_threads_and_gets_all_of_them() -> None:
+    released = threading.Event()
+
+    async def hold(call: Call) -> None:
+        await asyncio.to_thread(released.wait, PATIENCE_S)
+        await fakes.raw(202, "", b"")(call)
+
+    with FakeUpstream() as fake, threaded_host(fake.url, profile="full") as host:
+        start(host)
+        fake.on["notifications/odd"] = hold
+        for _ in range(2 * MAX_REPLYING):
+            host.send("notifications/odd")
+        fake.wait_for("notifications/odd", MAX_REPLYING)
+        assert "isError" not in host.call()
+        assert len(fake.received("notifications/odd")) == MAX_REPLYING
+        released.set()
+        fake.wait_for("notifications/odd", 2 * MAX_REPLYING)
 
 
 def test_an_answer_that_cannot_be_written_is_complained_of(

@@ -34,6 +34,8 @@ _CACHEABLE |= {"resources/templates/list"}
 
 # What a server may ask of a host, and the capability with which the host offers it.
 _OFFERED_BY = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
+# What the host may turn such a request into (2025-11-25).
+_OFFERED_BY |= {f"tasks/{verb}": "tasks" for verb in ("get", "result", "list", "cancel")}
 
 _LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 

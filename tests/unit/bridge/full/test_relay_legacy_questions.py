@@ -48,6 +48,16 @@ def test_what_the_host_has_not_declared_is_refused_and_ping_is_answered_here() -
     assert drive.replies[-1]["result"] == {} and drive.messages == []
 
 
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"])
+def test_a_server_may_ask_for_the_tasks_that_the_host_makes_of_its_questions(method: str) -> None:
+    drive = ready(legacy_server(), {"sampling": {}, "tasks": {"requests": {"sampling": {"createMessage": {}}}}})
+    drive.stream(server_request(7, method, taskId="t"))
+    asked = drive.message
+    assert (asked["method"], asked["params"]) == (method, {"taskId": "t"})
+    drive.respond(asked["id"], result={"status": "working"})
+    assert drive.replies == [{"jsonrpc": "2.0", "id": 7, "result": {"status": "working"}}]
+
+
 @pytest.mark.parametrize("id_value", [None, {}, True, ["deep"]])
 def test_a_question_that_nobody_could_answer_is_none(id_value: Any) -> None:
     drive = ready(legacy_server())

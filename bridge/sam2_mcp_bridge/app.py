@@ -2,8 +2,9 @@
 
 Three kinds of threads. The main thread owns the state machine, the clock and stdout; one reader turns stdin into
 messages; each call upstream has a thread to itself, so that one which cannot be stopped in time holds up nobody.
-All imports are done before the reader starts (python-sdk issue 2832: on Windows an import can hang while another
-thread is blocked reading a pipe).
+What every bridge needs is imported before the reader starts; the little that comes later, for servers and hosts that
+are met later, is safe because stdio.py has taken the pipe off descriptor 0 (python-sdk issue 2832: on Windows an import
+can hang while another thread is blocked reading a pipe there).
 
 Profile `station` is a Ledger, `full` a Relay; `auto` is a Relay until the first request shows that a station asks.
 """

@@ -84,7 +84,7 @@ class Bridge:
         self._upstream = Upstream(config)
         self._request = _with_uploads(config, self._upstream) if config.share else self._upstream.request
         self._undecided = config.profile == "auto"
-        self._ledger: Ledger | Relay = _ledger(config) if config.profile == "station" else _relay(config)
+        self._profile: Ledger | Relay = _ledger(config) if config.profile == "station" else _relay(config)
         self._events: SimpleQueue[Callable[[], list[Action]]] = SimpleQueue()
         self._exchanges: dict[int, Exchange] = {}
         self._streamed_ahead = threading.BoundedSemaphore(MAX_STREAMED_AHEAD)
@@ -116,7 +116,7 @@ class Bridge:
         splitter = framing.LineSplitter()
         while chunk := self._wire.read():
             self._take(splitter.feed(chunk))
-        self._events.put(lambda: self._ledger.closed())
+        self._events.put(lambda: self._profile.closed())
         if not self._served.wait(FULL_PIPE_S):
             self._stuck()
 
@@ -128,13 +128,14 @@ class Bridge:
                 self._events.put(partial(self._received, message, at_s))
 
     def _received(self, message: framing.Message, at_s: float) -> list[Action]:
-        if self._undecided and isinstance(message, framing.Request):
+        # A host may ping before it begins, and only then.
+        if self._undecided and isinstance(message, framing.Request) and message.method != "ping":
             self._undecided = False
-            self._ledger = _ledger(self._config) if station_asks(message) else self._ledger
-        return self._ledger.received(message, at_s)
+            self._profile = _ledger(self._config) if station_asks(message) else self._profile
+        return self._profile.received(message, at_s)
 
     def _next_actions(self) -> list[Action]:
-        times_s = [at_s for at_s in (self._ledger.next_deadline_s, self._trimmer.due_s) if at_s is not None]
+        times_s = [at_s for at_s in (self._profile.next_deadline_s, self._trimmer.due_s) if at_s is not None]
         try:
             event = self._events.get(timeout=max(0.0, min(times_s) - time.monotonic()) if times_s else None)
         except Empty:
@@ -143,14 +144,14 @@ class Bridge:
 
     def _clock_moved(self) -> list[Action]:
         self._trimmer.clock_moved(time.monotonic())
-        return self._ledger.clock_moved(time.monotonic())
+        return self._profile.clock_moved(time.monotonic())
 
     def _carry_out(self, actions: list[Action]) -> bool:
         for action in actions:
             match action:
                 case Write(line):
                     self._wire.write_line(line)
-                    self._ledger.written(time.monotonic())
+                    self._profile.written(time.monotonic())
                 case Exit():
                     return False
                 case _:
@@ -195,7 +196,7 @@ class Bridge:
         self._events.put(lambda: self._answered(call, answer))
 
     def _on_message(self, call: int) -> Callable[[dict[str, Any]], None] | None:
-        relay = self._ledger
+        relay = self._profile
         if isinstance(relay, Ledger):
             return None
 
@@ -213,11 +214,11 @@ class Bridge:
         self._exchanges.pop(call, None)
         now_s = time.monotonic()
         self._trimmer.worked(now_s)
-        return self._ledger.answered(call, answer, now_s)
+        return self._profile.answered(call, answer, now_s)
 
     def _news(self) -> list[Action]:
         """The relay must know a new or changed server before anything that came of it."""
-        return [] if isinstance(self._ledger, Ledger) else self._ledger.met(self._upstream.server, time.monotonic())
+        return [] if isinstance(self._profile, Ledger) else self._profile.met(self._upstream.server, time.monotonic())
 
     def _connect(self, host: Host | None) -> None:
         told: Server | Failure
@@ -232,7 +233,7 @@ class Bridge:
         self._tell(told)
 
     def _tell(self, told: Server | Failure) -> None:
-        relay = self._ledger
+        relay = self._profile
         if not isinstance(relay, Ledger):
             self._events.put(lambda: relay.connected(told, time.monotonic()))
 

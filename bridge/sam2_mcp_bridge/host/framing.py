@@ -19,6 +19,10 @@ INTERNAL_ERROR = -32603
 # being read, and all bridges of a station share 512 MB.
 MAX_LINE_BYTES = 32 * 2**20
 
+# A message in a batch costs 300 bytes and an answer, however short it is: a line of `[1,1,1,...` would cost gigabytes.
+# Revision 2025-03-26 alone has batches, and hosts put a few requests into one.
+MAX_BATCH_MESSAGES = 1000
+
 # An id comes back in the answer; a huge one would carry the answer above the host's line limit.
 MAX_ID_CHARACTERS = 1024
 
@@ -132,6 +136,8 @@ def parse(line: bytes | None) -> list[Message]:
         return parse(None)
     except ValueError as error:
         return [Malformed(None, PARSE_ERROR, f"not a line of JSON in UTF-8: {error}")]
+    if isinstance(value, list) and len(value) > MAX_BATCH_MESSAGES:
+        return [Malformed(None, INVALID_REQUEST, f"a batch holds up to {MAX_BATCH_MESSAGES} messages")]
     elements = value if isinstance(value, list) and value else [value]
     return [message for element in elements if (message := _message(element)) is not None]
 

@@ -228,6 +228,7 @@ def test_auto_becomes_the_station_s_profile_when_a_station_asks_first() -> None:
     with FakeUpstream() as fake, threaded_host(fake.url, profile="auto") as host:
         host.write(b"garbage\n")
         assert host.answer()["error"]["code"] == -32700
+        assert host.request("ping")["result"] == {}
         host.write(json.dumps(STATION_INITIALIZE).encode() + b"\n")
         assert host.answer()["result"]["serverInfo"]["name"] == "sam2-mcp"
         assert host.call(kwargs={"a": 1})["content"][0]["text"] == '{"name": "echo", "arguments": {"a": 1}}'

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sam2_mcp_bridge.host import framing
 from sam2_mcp_bridge.host.framing import (
     INVALID_REQUEST,
+    MAX_BATCH_MESSAGES,
     MAX_ID_CHARACTERS,
     PARSE_ERROR,
     LineSplitter,
@@ -128,6 +129,12 @@ def test_a_batch_is_taken_apart_element_by_element() -> None:
     messages = parse(batch)
     assert messages[:2] == [Request(1, "a", None), Notification("n", None)]
     assert [type(message) for message in messages[2:]] == [Malformed, Response, Malformed]
+
+
+def test_a_batch_of_more_messages_than_anybody_sends_is_one_error() -> None:
+    assert len(parse(json.dumps([1] * MAX_BATCH_MESSAGES).encode())) == MAX_BATCH_MESSAGES
+    (message,) = parse(json.dumps([1] * (MAX_BATCH_MESSAGES + 1)).encode())
+    assert isinstance(message, Malformed) and message.code == -32600 and "up to 1000" in message.reason
 
 
 class Full(bytearray):

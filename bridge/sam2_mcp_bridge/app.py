@@ -279,6 +279,7 @@ def _ledger(config: Config) -> Ledger:
 def _relay(config: Config) -> Relay:
     # Not above: a station pays for every module, once a session. All that a relay may need, before stdin is read.
     from sam2_mcp_bridge.full import relay
+    from sam2_mcp_bridge.upstream import listen, modern  # noqa: F401
 
     hint = outcomes.hint_of(config.share)
     return relay.Relay(config.deadline_s, config.max_answer_bytes, config.max_parallel_calls, hint)

@@ -216,9 +216,10 @@ def test_the_station_pays_for_nothing_that_only_other_hosts_need(profile: str, l
     """And those have all of it before standard input is read."""
     code = (
         "import os, sys\n"
-        "from sam2_mcp_bridge import app, config, stdio\n"
+        "from sam2_mcp_bridge import app, config\n"
+        "from sam2_mcp_bridge.process import stdio\n"
         f"app.Bridge(config.Config(profile={profile!r}), stdio.Wire(*os.pipe()))\n"
-        "print(*(name.partition('.')[2] for name in sys.modules if name.startswith('sam2_mcp_bridge.')))\n"
+        "print(*(name.rpartition('.')[2] for name in sys.modules if name.startswith('sam2_mcp_bridge.')))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
     assert ONLY_FULL & set(done.stdout.split()) == loaded

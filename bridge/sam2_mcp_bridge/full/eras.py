@@ -175,9 +175,19 @@ def honoured_filter(wanted: dict[str, Any], server: Server) -> dict[str, Any]:
     return honoured | ({"resourceSubscriptions": uris} if can_subscribe(server) and (uris := uris_of(wanted)) else {})
 
 
-def takes_setting(method: str, server: Server) -> bool:
-    """Whether what a legacy host sets with this method means anything to a modern server."""
-    return "logging" in server.capabilities if method == "logging/setLevel" else can_subscribe(server)
+def is_setting(method: str, params: Any) -> bool:
+    """Whether these params of a legacy host set something."""
+    given = as_object(params)
+    return given.get("level") in _LOG_LEVELS if method == "logging/setLevel" else isinstance(given.get("uri"), str)
+
+
+def setting_error(method: str, params: Any, server: Server) -> dict[str, Any] | None:
+    """The error for what a legacy host wants to set with this request, where a modern server could not be told."""
+    means_something = "logging" in server.capabilities if method == "logging/setLevel" else can_subscribe(server)
+    if not means_something:
+        return not_found(method)
+    words = f"one of {', '.join(_LOG_LEVELS)} as level" if method == "logging/setLevel" else "a uri"
+    return None if is_setting(method, params) else error(INVALID_PARAMS, f"Invalid params: {method} needs {words}")
 
 
 def can_subscribe(server: Server) -> bool:

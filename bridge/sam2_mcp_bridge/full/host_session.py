@@ -37,13 +37,14 @@ class HostSession:
 
     def set(self, method: str, params: Any) -> None:
         """Remember what a request of the host sets, because a server may lose it or may not keep such things."""
-        given = as_object(params)
+        if not eras.is_setting(method, params):
+            return
         if method == "logging/setLevel":
-            self.log_level = str(given.get("level"))
+            self.log_level = params["level"]
         elif method == "resources/subscribe":
-            self._uris[str(given.get("uri"))] = None
+            self._uris[params["uri"]] = None
         else:
-            self._uris.pop(str(given.get("uri")), None)
+            self._uris.pop(params["uri"], None)
 
     def settings(self) -> list[tuple[str, dict[str, Any]]]:
         """The requests with which a server that has lost everything gets it back."""

@@ -311,10 +311,11 @@ class Relay:
     def _set(self, entry: Entry, server: Server) -> list[Action]:
         """A setting for the whole session, which a modern server takes with each request or subscription instead."""
         session = self._session
-        if server.modern and (session is None or not eras.takes_setting(entry.method, server)):
-            return self._requests.answer(entry, error=eras.not_found(entry.method))
-        if session is not None:
-            session.set(entry.method, entry.params)
+        if session is None:
+            return self._send(entry)
+        if server.modern and (error := eras.setting_error(entry.method, entry.params, server)) is not None:
+            return self._requests.answer(entry, error=error)
+        session.set(entry.method, entry.params)
         return self._requests.answer(entry, result={}) if server.modern else self._send(entry)
 
     def _listen(self, entry: Entry, server: Server) -> list[Action]:

@@ -51,7 +51,9 @@ operations = st.lists(
         st.tuples(
             st.just("answer"),
             which,
-            st.sampled_from(["result", "refusal", "failure", "huge", "deep", "input", "foreign input", "state"]),
+            st.sampled_from(
+                ["result", "refusal", "failure", "huge", "deep", "input", "much input", "foreign input", "state"]
+            ),
         ),
         st.tuples(st.just("late"), which),
         st.tuples(st.just("notice"), which, st.sampled_from(NOTICES)),
@@ -148,6 +150,10 @@ def answer_of(kind: str, send: Send | Listen) -> Answer:
             return Result({"value": value})
         case "input":
             return Result({"resultType": "input_required", "inputRequests": {"k": {"method": "roots/list"}}})
+        case "much input":
+            large = {"method": "roots/list", "params": {"x": "x" * MAX_LINE_BYTES}}
+            requests = {"a": {"method": "roots/list"}, "b": large, "c": large, "d": {"method": "roots/list"}}
+            return Result({"resultType": "input_required", "inputRequests": requests})
         case "foreign input":
             return Result({"resultType": "input_required", "inputRequests": {"k": {"method": "odd"}}})
         case "state":

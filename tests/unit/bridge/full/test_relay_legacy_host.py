@@ -295,6 +295,26 @@ def test_a_modern_server_without_logs_or_subscriptions_refuses_them() -> None:
     assert [message["error"]["code"] for message in drive.messages] == [-32601, -32601]
 
 
+@pytest.mark.parametrize("level", ["loud", None, 5, []])
+def test_a_level_that_is_none_is_refused_and_spoils_no_later_call(level: Any) -> None:
+    drive = ready(modern_server())
+    drive.request(1, "logging/setLevel", {"level": level})
+    drive.request(2, "resources/subscribe", {"uri": level} if level != "loud" else None)
+    assert [message["error"]["code"] for message in drive.messages] == [-32602, -32602]
+    drive.request(3, params={"name": "a"})
+    assert drive.newest == Send(drive.newest.call, "tools/call", {"name": "a"}, 100 + LIMIT_S)
+
+
+def test_what_a_legacy_server_has_to_refuse_is_not_set_again() -> None:
+    drive = ready(legacy_server())
+    drive.request(1, "logging/setLevel", {"level": "loud"})
+    drive.answer(Refusal({"code": -32602, "message": "no"}))
+    assert drive.message["error"]["code"] == -32602
+    count = len(drive.sends)
+    drive.take(drive.relay.met(legacy_server(), drive.now_s))
+    assert drive.sends[count:] == []
+
+
 def test_settings_without_a_session_are_the_server_s_affair() -> None:
     drive = Drive()
     drive.request(1, "logging/setLevel", {"level": "info"})
@@ -303,7 +323,9 @@ def test_settings_without_a_session_are_the_server_s_affair() -> None:
     drive.answer(Result({}))
     drive.lines.clear()
     drive.take(drive.relay.met(modern_server(), drive.now_s))
-    drive.request(1, "logging/setLevel", {"level": "info"})
+    drive.request(2, "logging/setLevel", {"level": "info"})
+    assert isinstance(drive.newest, Send) and drive.newest.method == "logging/setLevel"
+    drive.answer(Refusal({"code": -32601, "message": "no"}))
     assert drive.message["error"]["code"] == -32601
 
 

@@ -88,6 +88,8 @@ class Bridge:
         self._events: SimpleQueue[Callable[[], list[Action]]] = SimpleQueue()
         self._exchanges: dict[int, Exchange] = {}
         self._streamed_ahead = threading.BoundedSemaphore(MAX_STREAMED_AHEAD)
+        self._speaks_for: Host | None = None
+        self._one_contact = threading.Lock()
         self._replies: deque[dict[str, Any]] = deque()
         self._replying = 0
         self._reported: set[str] = set()
@@ -171,7 +173,8 @@ class Bridge:
                 exchange.abort()
                 _try_start(self._upstream.cancelled, exchange, reason)
             case Connect(host):
-                if not _try_start(self._connect, host):
+                self._speaks_for = host
+                if not _try_start(self._connect):
                     self._tell(Failure("internal", detail="no thread"))
             case Reply(message):
                 self._replies.append(message)
@@ -220,10 +223,11 @@ class Bridge:
         """The relay must know a new or changed server before anything that came of it."""
         return [] if isinstance(self._profile, Ledger) else self._profile.met(self._upstream.server, time.monotonic())
 
-    def _connect(self, host: Host | None) -> None:
+    def _connect(self) -> None:
         told: Server | Failure
         try:
-            told = self._upstream.connect(host)
+            with self._one_contact:  # whoever is the last asks for the newest host
+                told = self._upstream.connect(self._speaks_for)
         except Failure as failure:
             self._report(failure)
             told = failure.bare()

@@ -39,6 +39,25 @@ def start(host: Host) -> dict[str, Any]:
     return result
 
 
+def test_of_two_handshakes_at_once_the_later_one_counts() -> None:
+    with FakeUpstream() as fake, threaded_host(fake.url, profile="full") as host:
+        for number in range(8):
+            names = [f"{which} {number}" for which in ("first", "second")]
+            params = [{"clientInfo": {"name": name, "version": "1"}} for name in names]
+            lines = [
+                {"jsonrpc": "2.0", "id": one, "method": "initialize", "params": two}
+                for one, two in zip(names, params, strict=True)
+            ]
+            host.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+            assert {host.answer()["id"] for _ in names} == set(names)
+            for _ in range(50):  # the later handshake may be under way still
+                host.call()
+                introduced = fake.received("initialize")[-1].message["params"]["clientInfo"]["name"]
+                if introduced == f"second {number}":
+                    break
+            assert introduced == f"second {number}"
+
+
 def progress(number: int) -> dict[str, Any]:
     params = {"progressToken": "t", "progress": number}
     return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}

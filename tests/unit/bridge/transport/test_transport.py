@@ -61,8 +61,9 @@ def test_a_token_that_is_in_no_file_is_not_renewed() -> None:
 
 
 def test_a_token_that_another_call_has_renewed_is_used_without_reading(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("stale", encoding="utf-8")
     with FakeUpstream() as fake:
-        transport = Transport(Config(url=fake.url, token="old", token_file=str(tmp_path / "none")))
+        transport = Transport(Config(url=fake.url, token="old", token_file=str(tmp_path / "token")))
 
         async def renewed_meanwhile(call: fakes.Call) -> None:
             transport._token = "new"

@@ -115,8 +115,8 @@ class Ledger:
         deadline_s = now_s + self._limit_s
         match message:
             case Request(id_value, method, params):
-                # A host initializes before it does anything else.
-                alone_s = now_s if method == "initialize" else now_s + self._together_s
+                # A host initializes before it does anything else; pings are not the station's.
+                alone_s = now_s if method in ("initialize", "ping") else now_s + self._together_s
                 entry = self._append(_Entry(id_value, method, params, deadline_s, alone_s), now_s)
                 actions += self._answer_locally(entry)
             case Malformed(id_value, code, reason):

@@ -17,8 +17,8 @@ from tests.bench.bridge.programs import Program
 LARGE_MB = 5
 LARGE_ROUNDS = 3
 LATENCY_CHUNKS = 10
-# How long a call takes for whose latency is measured: what a small MCP server on loopback took when the peers were first
-# measured (12.1 ms). A bridge in profile station keeps back what is answered within 10 ms, as no real tool is.
+# How long a measured call takes: what a small MCP server on loopback took when the peers were first measured (12.1 ms).
+# A bridge in profile station keeps back what is answered within 10 ms, as no real tool is.
 TOOL_S = 0.012
 TEXT_BYTES = "x" * 400  # an answer of the usual size
 

@@ -110,6 +110,31 @@ def test_the_second_address_of_a_name_will_do(fake: FakeUpstream) -> None:
     assert stages.tcp().endswith(str(fake.port))
 
 
+def test_a_server_that_ends_or_resets_right_after_the_handshake_wants_a_client_certificate(fake: FakeUpstream) -> None:
+    stages = Stages(lambda: Config(url=fake.url))
+    stages.settings()
+    stages._await_client_verdict(Peer(b"one that speaks has no objection"))
+    for says in (b"", ConnectionResetError()):
+        with pytest.raises(Failure) as caught:
+            stages._await_client_verdict(Peer(says))
+        assert caught.value.code == "client_certificate"
+
+
+class Peer:
+    """The first thing that a TLS socket brings, on OpenSSL of every version."""
+
+    def __init__(self, says: bytes | Exception) -> None:
+        self._says = says
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds > 0
+
+    def recv(self, size: int) -> bytes:
+        if isinstance(self._says, Exception):
+            raise self._says
+        return self._says[:size]
+
+
 def test_over_tls_the_certificate_is_told(authority: Authority) -> None:
     soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3.5)
     for terms, says in (({"not_after": soon}, "more days: renew the server's certificate soon"), ({}, "more days")):

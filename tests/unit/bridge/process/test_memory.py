@@ -7,6 +7,8 @@ import sys
 import pytest
 from tests.fakes.upstream import FakeUpstream
 
+from sam2_mcp_bridge.process.memory import TRIM_AFTER_S, Trimmer
+
 # A large block, and above it in the heap a small one that stays: the heap cannot shrink under it.
 LARGE_BLOCKS = """
 import re, sys
@@ -69,6 +71,20 @@ print(json.dumps(gc.get_freeze_count() > 0))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) is True
+
+
+def test_the_heap_is_trimmed_once_some_seconds_after_work() -> None:
+    trimmed: list[int] = []
+    trimmer = Trimmer()
+    trimmer._trim = trimmed.append
+    trimmer.clock_moved(1.0)
+    trimmer.worked(2.0)
+    trimmer.worked(3.0)
+    trimmer.clock_moved(2.0 + TRIM_AFTER_S - 0.1)
+    assert trimmed == [] and trimmer.due_s == 2.0 + TRIM_AFTER_S
+    trimmer.clock_moved(2.0 + TRIM_AFTER_S)
+    trimmer.clock_moved(1000.0)
+    assert len(trimmed) == 1 and trimmer.due_s is None
 
 
 FREED_BETWEEN = """

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import upstream as fakes
 from tests.fakes.certificates import Authority
 from tests.fakes.upstream import FakeUpstream
-from tests.unit.bridge.transport.sending import MESSAGE, localhost, read, send, status
+from tests.unit.bridge.transport.sending import MESSAGE, failure, localhost, read, send, status
 
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
@@ -146,6 +146,12 @@ def test_no_redirect_leads_to_another_origin_or_into_a_circle() -> None:
         fake.on["tools/list"] = moved("/mcp")
         assert send(transport).status_code == 307 and len(fake.calls) == seen + 2
         assert other.calls == []
+
+
+def test_a_redirect_to_no_address_at_all_is_said() -> None:
+    with FakeUpstream() as fake:
+        fake.on["tools/list"] = moved("javascript:alert(1)")
+        assert failure(Config(url=fake.url)).code == "redirected"
 
 
 def test_a_try_after_a_restart_tells_the_worker_what_is_left_then(monkeypatch: pytest.MonkeyPatch) -> None:

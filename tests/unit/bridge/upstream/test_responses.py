@@ -150,3 +150,12 @@ def test_an_answer_is_ours_by_its_id_and_an_error_without_one_too(message: dict[
 def test_an_empty_content_encoding_is_none() -> None:
     body = httpx.Response(200, json={"result": {}}, headers={"content-encoding": ""})
     assert list(messages(body, EventParser(1000), failure)) == [{"result": {}}]
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip"])
+def test_a_content_encoding_that_cannot_be_undone_is_said(encoding: str) -> None:
+    headers = {"content-encoding": encoding, "content-type": "application/json"}
+    body = httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"no archive at all"))
+    with pytest.raises(Failure) as caught:
+        list(messages(body, EventParser(1000), failure))
+    assert caught.value.code == "not_mcp" and encoding in str(caught.value)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_bridge.actions import Refusal, Result
+from sam2_mcp_bridge.actions import Refusal, Result, as_object
 from sam2_mcp_bridge.config import Config
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.files.file_store import FileStore, handle_of
@@ -62,8 +62,7 @@ class Uploads:
             failure.meta = {META_KEY: sent} if sent else {}
             raise
         if sent and isinstance(answer, Result):
-            meta = answer.value.get("_meta")
-            meta = (meta if isinstance(meta, dict) else {}) | {META_KEY: sent}
+            meta = as_object(answer.value.get("_meta")) | {META_KEY: sent}
             answer = answer._replace(value=answer.value | {"_meta": meta})
         return answer
 

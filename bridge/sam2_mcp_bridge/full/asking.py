@@ -16,7 +16,7 @@ from sam2_mcp_bridge.actions import Abort, Action, Answer, Extend, Host, Reply, 
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.full import eras
 from sam2_mcp_bridge.full.requests import Entry, Requests
-from sam2_mcp_bridge.host.framing import INTERNAL_ERROR, Response, encode
+from sam2_mcp_bridge.host.framing import INTERNAL_ERROR, INVALID_PARAMS, Response, encode
 
 STATE_PREFIX = "sam2-mcp-bridge/"
 
@@ -212,7 +212,7 @@ class Asking:
         if parked is None and self._gave(state):
             return [], Failure("input_expired", subject=entry.subject)
         if parked is None:
-            error = eras.error(eras.INVALID_PARAMS, "Invalid params: this requestState was never given")
+            error = eras.error(INVALID_PARAMS, "Invalid params: this requestState was never given")
             return self._requests.answer(entry, error=error), None
         if parked.answer is not None:
             del self._parked[parked.call]

@@ -10,10 +10,8 @@ from typing import Any
 
 from sam2_mcp_bridge import __version__
 from sam2_mcp_bridge.actions import HANDSHAKE_VERSIONS, MODERN_VERSION, OWN_HOST, Host, Server, as_object
+from sam2_mcp_bridge.host.framing import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_VERSION
 
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-UNSUPPORTED_VERSION = -32022
 # What the modern era calls INVALID_PARAMS.
 RESOURCE_NOT_FOUND = -32002
 

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022  # of MCP
 
 # A host may hand over a whole file in an argument, 8 MiB and more. A line costs about four times its size while it is
 # being read, and all bridges of a station share 512 MB.

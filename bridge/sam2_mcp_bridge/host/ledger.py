@@ -33,6 +33,7 @@ from sam2_mcp_bridge.actions import (
     Result,
     Send,
     Write,
+    as_object,
 )
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.host import outcomes
@@ -177,7 +178,7 @@ class Ledger:
 
     def _initialize_result(self, params: Any) -> dict[str, Any]:
         """Always success: after an error the station makes every later call wait for 60 s (station.md 1.7 i)."""
-        wanted = _get(params, "protocolVersion")
+        wanted = as_object(params).get("protocolVersion")
         result: dict[str, Any] = {
             "protocolVersion": wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
             "capabilities": {"tools": {}},
@@ -187,7 +188,7 @@ class Ledger:
         return outcomes.with_hint(result, self._hint)
 
     def _cancel(self, params: Any) -> list[Action]:
-        target = _get(params, "requestId")
+        target = as_object(params).get("requestId")
         for entry in self._entries:
             # MCP forbids to cancel initialize; a malformed message is no request.
             if type(entry.id) is type(target) and entry.id == target and entry.method not in ("initialize", ""):
@@ -260,10 +261,6 @@ class Ledger:
         return Send(entry.call, entry.method, params, self._due_s(entry))
 
 
-def _get(params: Any, key: str) -> Any:
-    return params.get(key) if isinstance(params, dict) else None
-
-
 def _abort(entry: _Entry) -> list[Action]:
     return [] if entry.call is None else [Abort(entry.call)]
 
@@ -274,7 +271,7 @@ def _unwrapped(params: Any) -> Any:
     The station's public loader drops a tool's schema, so the model sees one parameter named kwargs and nests every
     argument in it (station.md 1.6).
     """
-    arguments = _get(params, "arguments")
+    arguments = as_object(params).get("arguments")
     if isinstance(arguments, dict) and list(arguments) == ["kwargs"] and isinstance(arguments["kwargs"], dict):
         return params | {"arguments": arguments["kwargs"]}
     return params

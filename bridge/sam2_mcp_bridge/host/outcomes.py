@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sam2_mcp_bridge.actions import as_object
 from sam2_mcp_bridge.errors import Failure
 from sam2_mcp_bridge.host.framing import INTERNAL_ERROR, encode
 
@@ -15,7 +16,7 @@ MAX_SUBJECT_CHARACTERS = 80
 
 def subject(method: str, params: Any) -> str:
     """What a failure calls the request: the tool's name, else the method."""
-    name = params.get("name") if isinstance(params, dict) else None
+    name = as_object(params).get("name")
     return name[:MAX_SUBJECT_CHARACTERS] if method == "tools/call" and isinstance(name, str) else method
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from sam2_mcp_bridge.actions import Refusal, Result, as_object
 from sam2_mcp_bridge.errors import Failure
+from sam2_mcp_bridge.host.framing import METHOD_NOT_FOUND
 from sam2_mcp_bridge.transport.transport import Exchange
 from sam2_mcp_bridge.upstream import responses
-from sam2_mcp_bridge.upstream.responses import MAX_BODY_BYTES, METHOD_NOT_FOUND, SessionLost
+from sam2_mcp_bridge.upstream.responses import MAX_BODY_BYTES, SessionLost
 from sam2_mcp_bridge.upstream.session import Session
 from sam2_mcp_bridge.upstream.sse import EventParser
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sam2_mcp_bridge.actions import Refusal, Result
 from sam2_mcp_bridge.errors import Failure, code_of_status
-from sam2_mcp_bridge.host.framing import decode
+from sam2_mcp_bridge.host.framing import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_VERSION, decode
 from sam2_mcp_bridge.upstream.sse import EventParser, EventTooLarge
 
 if TYPE_CHECKING:
@@ -25,11 +25,6 @@ MAX_BODY_BYTES = 32 * 2**20
 MAX_ERROR_BODY_BYTES = 64 * 1024
 
 UNPACKED_CHUNK_BYTES = 64 * 1024
-
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-UNSUPPORTED_VERSION = -32022
 
 # The words with which servers say, in a 400, that they want another session or revision.
 _CHANGED_WORDS = ("session", "protocol version", "protocol-version")

@@ -15,10 +15,10 @@ from weakref import WeakKeyDictionary
 
 from sam2_mcp_bridge.actions import Refusal, Result
 from sam2_mcp_bridge.errors import Failure
-from sam2_mcp_bridge.host.framing import encode
+from sam2_mcp_bridge.host.framing import METHOD_NOT_FOUND, encode
 from sam2_mcp_bridge.transport.transport import Exchange, Transport
 from sam2_mcp_bridge.upstream import responses
-from sam2_mcp_bridge.upstream.responses import MAX_BODY_BYTES, METHOD_NOT_FOUND
+from sam2_mcp_bridge.upstream.responses import MAX_BODY_BYTES
 from sam2_mcp_bridge.upstream.session import Session
 from sam2_mcp_bridge.upstream.sse import EventParser
 

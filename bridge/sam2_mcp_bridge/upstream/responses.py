@@ -91,7 +91,7 @@ def refusal(response: httpx.Response, session: Session | None, failure: MakeFail
         SessionLost: another handshake may help.
         Failure: there is none, or a better word is known.
     """
-    status, body = response.status_code, b""
+    status, body = response.status_code, bytearray()
     with suppress(EventTooLarge, Failure):
         body = read_body(response, MAX_ERROR_BODY_BYTES, failure)
     value = _value(body)
@@ -149,7 +149,7 @@ def _chunks(response: httpx.Response, failure: MakeFailure) -> Iterator[bytes]:
         raise failure("not_mcp", http_status=response.status_code, detail=detail) from error
 
 
-def read_body(response: httpx.Response, limit_bytes: int, failure: MakeFailure) -> bytes:
+def read_body(response: httpx.Response, limit_bytes: int, failure: MakeFailure) -> bytearray:
     """The body, unpacked where it is compressed.
 
     Raises:
@@ -161,7 +161,7 @@ def read_body(response: httpx.Response, limit_bytes: int, failure: MakeFailure) 
         body += chunk
         if len(body) > limit_bytes:
             raise EventTooLarge
-    return bytes(body)
+    return body
 
 
 def _value(data: bytes | bytearray) -> Any:
@@ -180,7 +180,7 @@ def _response(message: dict[str, Any]) -> Result | Refusal | None:
     return None
 
 
-def _plain_text(response: httpx.Response, body: bytes) -> str:
+def _plain_text(response: httpx.Response, body: bytearray) -> str:
     """The words of a plain error body, or where a redirect leads; a page of HTML has none worth repeating."""
     if response.has_redirect_location:
         return f"to {response.headers['location']}"

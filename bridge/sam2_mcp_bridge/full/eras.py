@@ -61,6 +61,11 @@ def error(code: int, message: str, **data: Any) -> dict[str, Any]:
     return {"code": code, "message": message} | ({"data": data} if data else {})
 
 
+def not_supported() -> dict[str, Any]:
+    """What a server hears that asks the host for what it does not offer."""
+    return error(METHOD_NOT_FOUND, "not supported by this client")
+
+
 def not_found(method: str) -> dict[str, Any]:
     return error(METHOD_NOT_FOUND, f"Method not found: {method}")
 

@@ -39,15 +39,7 @@ from sam2_mcp_bridge.full.asking import INPUT_LIMIT_S, STATE_PREFIX, Asking, Que
 from sam2_mcp_bridge.full.host_session import HostSession
 from sam2_mcp_bridge.full.listening import Listening
 from sam2_mcp_bridge.full.requests import UNCOUNTED, Entry, Requests
-from sam2_mcp_bridge.host.framing import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    Message,
-    Notification,
-    Request,
-    Response,
-)
+from sam2_mcp_bridge.host.framing import INTERNAL_ERROR, INVALID_REQUEST, Message, Notification, Request, Response
 
 # What a host waits for at its start. A worker that runs answers in a fraction of it.
 INITIALIZE_WAIT_S = 3.0
@@ -247,7 +239,7 @@ class Relay:
         if entry is not None and (entry.sets_level or entry.method == "subscriptions/listen"):
             asked = None  # there is no call that could wait for an answer
         if asked is None or not eras.offers(asked.host, request["method"]):
-            return [reply(request, error=eras.error(METHOD_NOT_FOUND, "not supported by this client"))]
+            return [reply(request, error=eras.not_supported())]
         if parked is not None:
             return self._asking.ask_more(parked, request)
         if entry is not None and entry.modern:

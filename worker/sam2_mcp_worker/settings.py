@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -105,6 +105,36 @@ class Settings(BaseSettings):
     tessdata_dir: Path | None = Field(
         None, description="Folder with <language>.traineddata; searched for when not set."
     )
+    segmenter: Literal["auto", "sam2", "onnx", "off"] = Field(
+        "auto",
+        description="Engine that cuts masks: `sam2` (needs the extra [sam] and weights), `onnx` (a SAM encoder and "
+        "decoder pair), `off`, or `auto`: the first of these that is there.",
+    )
+    sam_model: Literal["sam2.1_hiera_tiny", "sam2.1_hiera_small", "sam2.1_hiera_base_plus", "sam2.1_hiera_large"] = (
+        Field("sam2.1_hiera_tiny", description="Size of SAM 2.1; larger ones do not fit a 30 s call on two cores.")
+    )
+    models_dir: Path | None = Field(
+        None, description="Where `sam2-mcp-worker models fetch` keeps weights; by default `models` in the data folder."
+    )
+    sam_weights: Path | None = Field(
+        None, description="Own SAM 2.1 weights (.pt or .safetensors) of SAM2_MCP_SAM_MODEL."
+    )
+    sam_weights_sha256: str | None = Field(None, description="SHA-256 of SAM2_MCP_SAM_WEIGHTS; required with it.")
+    sam_onnx_encoder: Path | None = Field(None, description="Encoder of a SAM pair in ONNX (MobileSAM, EdgeSAM ...).")
+    sam_onnx_encoder_sha256: str | None = Field(None, description="Its SHA-256; required with it.")
+    sam_onnx_decoder: Path | None = Field(None, description="Decoder of the pair.")
+    sam_onnx_decoder_sha256: str | None = Field(None, description="Its SHA-256; required with it.")
+    sam_threads: int = Field(0, ge=0, le=64, description="Threads of one inference; 0 means one per core.")
+    # SAM 2.1 at 1024 px keeps 17 MB per picture, MobileSAM 4 MB: about 15 or 64 pictures.
+    embedding_cache_bytes: int = Field(
+        256 * 1024**2, ge=0, description="Memory for embedded pictures, so that further prompts cost the decoder only."
+    )
+    # 2 MB a frame and object at 512 px with every memory kept.
+    track_memory_bytes: int = Field(
+        1024**3, ge=0, description="Memory for the sessions of track_video; the longest unused go first."
+    )
+    max_track_frames: int = Field(600, ge=2, description="Most frames that one tracking may follow.")
+    max_video_s: float = Field(3600.0, gt=0, description="Longest video, seconds.")
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR; logs go to stderr.")
 
     @field_validator(
@@ -185,6 +215,11 @@ class Settings(BaseSettings):
         prefix = os.environ.get("TESSDATA_PREFIX")
         beside_python = str(Path(sys.prefix) / "share" / "tessdata")
         return [*([prefix] if prefix else []), beside_python, *TESSDATA_CANDIDATES]
+
+    @property
+    def weights_dir(self) -> Path:
+        """Where fetched weights and what was made of them lie."""
+        return self.models_dir or self.data_dir / "models"
 
     @property
     def ocr_process_count(self) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 from sam2_mcp_worker.media.pixels import PixelFile
 
@@ -56,4 +58,145 @@ class TextReader(Protocol):
 
         An empty text with confidence 1 says that nothing is printed there, with 0 that it could not be read.
         """
+        ...
+
+
+Quality = Literal["accurate", "balanced", "fast"]
+"""How much time a picture or frame is worth; what each changes is the engine's business (docs/performance.md)."""
+
+# Decoding more prompts in one go is not faster (reference/sam.md 3b), and a deadline check fits between chunks.
+PROMPTS_PER_CHUNK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPrompt:
+    """What marks one object: a box, points, or both, in pixels of the whole picture.
+
+    `points` are `(x, y, positive)`; a negative point says what does not belong to the object.
+    """
+
+    box_xyxy_px: Box | None = None
+    points: tuple[tuple[int, int, bool], ...] = ()
+
+    def to_params(self) -> dict[str, Any]:
+        """JSON form for a child task."""
+        return {"box": list(self.box_xyxy_px) if self.box_xyxy_px else None, "points": [list(p) for p in self.points]}
+
+
+@dataclass(frozen=True, slots=True)
+class Polygon:
+    """One outline and the holes in it: rings of `(x, y)` pixels, not closed by a repeated first point."""
+
+    outer: tuple[tuple[int, int], ...]
+    holes: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMask:
+    """The mask of one object. A blank one has no box and no file, and is a result like any other.
+
+    `mask_path` is an 8-bit grey PNG of exactly `box_xyxy_px` (255 = inside), so that a small object of a huge picture
+    costs little. `stability` is the IoU of the masks at a raised and a lowered threshold. `polygon_tolerance_px` is
+    how far the polygons may lie off the mask's edge.
+    """
+
+    box_xyxy_px: Box | None
+    mask_path: Path | None
+    area_px: int
+    predicted_iou: float
+    stability: float
+    touches_border: bool
+    polygons: tuple[Polygon, ...]
+    polygon_tolerance_px: float
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was found."""
+        return self.box_xyxy_px is None
+
+
+class Segmenter(Protocol):
+    """Cuts objects out of pictures. Each method is one short step, so that callers can check their deadline between.
+
+    A step that was begun is finished even when its caller is cancelled: killing the child would lose its caches.
+    """
+
+    @property
+    def identity(self) -> str:
+        """Engine, weights and version: part of every cache key."""
+        ...
+
+    async def encode(
+        self, pixels: PixelFile, content_key: str, *, quality: Quality, job: str, timeout_s: float
+    ) -> None:
+        """Embed the picture, unless that is cached under `content_key` (hash of its content) and quality.
+
+        Raises:
+            WorkerError: the engine failed, crashed or ran out of time.
+        """
+        ...
+
+    async def masks(
+        self,
+        pixels: PixelFile,
+        content_key: str,
+        prompts: Sequence[ObjectPrompt],
+        *,
+        quality: Quality,
+        mask_dir: Path,
+        job: str,
+        timeout_s: float,
+    ) -> list[ObjectMask]:
+        """The masks of at most `PROMPTS_PER_CHUNK` prompts; result i belongs to prompt i. PNGs go below `mask_dir`.
+
+        A picture that is not embedded any more is embedded again.
+
+        Raises:
+            WorkerError: as `encode`.
+        """
+        ...
+
+
+class Tracker(Protocol):
+    """Follows objects through frames in order; the memory of each session stays in the engine between the steps."""
+
+    @property
+    def identity(self) -> str:
+        """Engine, weights and version: part of every cache key."""
+        ...
+
+    async def start(
+        self,
+        session: str,
+        frame: PixelFile,
+        prompts: Sequence[ObjectPrompt],
+        *,
+        quality: Quality,
+        mask_dir: Path,
+        job: str,
+        timeout_s: float,
+    ) -> list[ObjectMask]:
+        """Begin a session on its first frame; mask i belongs to prompt i. An existing session is replaced."""
+        ...
+
+    async def step(
+        self, session: str, frame: PixelFile, *, mask_dir: Path, job: str, timeout_s: float
+    ) -> list[ObjectMask]:
+        """The masks in the next frame. A lost object is a blank mask.
+
+        Raises:
+            WorkerError: `track_state_lost` when the engine was restarted or dropped the session: `restore` it.
+        """
+        ...
+
+    async def save(self, session: str, path: Path, *, job: str, timeout_s: float) -> None:
+        """Write the session's memory to `path` (plain tensors), so that a restart loses nothing."""
+        ...
+
+    async def restore(self, session: str, path: Path, *, job: str, timeout_s: float) -> None:
+        """Take up a saved session; `track_state_lost` when the file is missing, damaged or of other weights."""
+        ...
+
+    async def drop(self, session: str, *, job: str) -> None:
+        """Forget a session; unknown ones are nothing to complain of."""
         ...

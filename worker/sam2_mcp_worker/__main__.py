@@ -1,4 +1,4 @@
-"""`sam2-mcp-worker`: serve, call, doctor, demo."""
+"""`sam2-mcp-worker`: serve, call, doctor, demo, models."""
 
 from __future__ import annotations
 

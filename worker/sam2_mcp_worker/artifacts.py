@@ -10,8 +10,9 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sam2_mcp_worker.disk import touch, write_whole
 from sam2_mcp_worker.errors import WorkerError
@@ -22,12 +23,17 @@ URI_PREFIX = "artifact://"
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A stored file: `handle`, file `name`, MIME type and size in bytes."""
+    """A stored file: `handle`, file `name`, MIME type and size in bytes.
+
+    `facts` is JSON that a tool needs which is given the handle: of a mask `kind` "mask", `width_px`, `height_px`,
+    `box_xyxy_px` and `source_sha256`, the hash of the picture that it was cut from.
+    """
 
     handle: str
     name: str
     mime_type: str
     size_bytes: int
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def uri(self) -> str:
@@ -46,9 +52,11 @@ class Artifacts:
         """A handle with 132 random bits."""
         return f"art_{secrets.token_urlsafe(16)}"
 
-    def put(self, data: bytes, *, name: str, mime_type: str, handle: str | None = None) -> Artifact:
+    def put(
+        self, data: bytes, *, name: str, mime_type: str, handle: str | None = None, facts: dict[str, Any] | None = None
+    ) -> Artifact:
         """Store `data`; a given handle is overwritten, which keeps the address of a report that grows."""
-        artifact = Artifact(handle or self.new_handle(), name, mime_type, len(data))
+        artifact = Artifact(handle or self.new_handle(), name, mime_type, len(data), facts or {})
         folder = self._folder(artifact.handle)
         write_whole(folder / "data", data)
         write_whole(folder / "about.json", json.dumps(asdict(artifact)).encode("utf-8"))

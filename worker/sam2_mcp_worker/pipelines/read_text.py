@@ -17,6 +17,7 @@ from sam2_mcp_worker.media.image import decode_image
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.bands import deliver, from_cursor, settled_until_px, to_cursor
+from sam2_mcp_worker.pipelines.image_facts import ImageFacts, describe_image
 from sam2_mcp_worker.pipelines.read_picture import TILES_IN_FLIGHT, PictureReader, line_to_json, merge
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
@@ -25,15 +26,6 @@ from sam2_mcp_worker.uploads import StoredFile
 TOOL = "read_text"
 # A picture may hold hundreds of areas that nobody can read; their number is always told, their boxes up to this.
 MAX_INK_BOXES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ImageFacts:
-    """Size after EXIF rotation, and frames (only the first is read; None when a later one is damaged)."""
-
-    width_px: int
-    height_px: int
-    frames: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ async def read_text(services: Services, source: str, cursor: str, max_lines: int
     deadline = current_deadline()
     stored = await services.sources.resolve(source)
     key = cache_key(TOOL, stored.sha256, services.reader.identity)
-    image = await _describe(services, stored)
+    image = await describe_image(services, stored)
     tiles = plan_tiles(image.width_px, image.height_px)
     place = from_cursor(TOOL, key, cursor, len(tiles))
 
@@ -113,22 +105,6 @@ def _with_failed(coverage: Coverage[int, Any], failed: frozenset[int]) -> Covera
     done = {number: value for number, value in coverage.done.items() if number not in failed}
     before = {number: WorkerError("failed_before", "see the earlier result") for number in failed}
     return Coverage(coverage.items, done, before | coverage.failed)
-
-
-async def _describe(services: Services, stored: StoredFile) -> ImageFacts:
-    """Size and frames, from the header: what cannot be an image fails here and by name."""
-
-    async def compute() -> list[int | None]:
-        facts = await services.decoders.run(
-            "image_size",
-            {"path": str(stored.path), "max_pixels": services.settings.max_picture_pixels},
-            timeout_s=services.settings.step_timeout_s,
-            job=stored.sha256,
-        )
-        return [facts["width_px"], facts["height_px"], facts["frames"]]
-
-    key = cache_key("image", stored.sha256, services.settings.max_picture_pixels)
-    return ImageFacts(*await services.cache.get_or_compute(key, compute))
 
 
 async def _read_tiles(services: Services, stored: StoredFile, job: Job, tiles: list[Box], key: str) -> None:

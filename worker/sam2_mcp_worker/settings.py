@@ -7,6 +7,7 @@ description of a field is its documentation.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -35,6 +36,10 @@ CommaList = Annotated[tuple[str, ...], NoDecode]
 def _default_data_dir() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "sam2-mcp"
+
+
+def _is_sha256(text: str | None) -> bool:
+    return text is not None and re.fullmatch(r"[0-9a-fA-F]{64}", text) is not None
 
 
 class Settings(BaseSettings):
@@ -150,6 +155,16 @@ class Settings(BaseSettings):
     def _margin_fits(self) -> Settings:
         if self.reply_margin_s >= self.call_budget_s:
             raise ValueError("SAM2_MCP_REPLY_MARGIN_S must be shorter than SAM2_MCP_CALL_BUDGET_S")
+        return self
+
+    @model_validator(mode="after")
+    def _own_weights_have_hashes(self) -> Settings:
+        for name in ("sam_weights", "sam_onnx_encoder", "sam_onnx_decoder"):
+            if getattr(self, name) is not None and not _is_sha256(getattr(self, f"{name}_sha256")):
+                variable = f"SAM2_MCP_{name.upper()}"
+                raise ValueError(f"{variable} needs {variable}_SHA256, the 64 hexadecimal digits of its SHA-256")
+        if (self.sam_onnx_encoder is None) != (self.sam_onnx_decoder is None):
+            raise ValueError("SAM2_MCP_SAM_ONNX_ENCODER and SAM2_MCP_SAM_ONNX_DECODER go together")
         return self
 
     def read_token(self) -> str | None:

@@ -54,6 +54,19 @@ class PageGeometry:
         (x0, y0), (x1, y1) = self.point(left, bottom), self.point(right, top)
         return min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
+    def sheet_box(self, box: BoxPt) -> BoxPt:
+        """The inverse of `box`: left, bottom, right, top in the PDF's own coordinates of a displayed rectangle."""
+        x0, y0, x1, y1 = box
+        match self.rotation_deg:
+            case 90:
+                return self.left + y0, self.bottom + x0, self.left + y1, self.bottom + x1
+            case 180:
+                return self.right - x1, self.bottom + y0, self.right - x0, self.bottom + y1
+            case 270:
+                return self.right - y1, self.top - x1, self.right - y0, self.top - x0
+            case _:
+                return self.left + x0, self.top - y1, self.left + x1, self.top - y0
+
     def clip(self, box: BoxPt) -> BoxPt:
         """The part of a displayed box that lies on the page; empty boxes keep their place on its edge."""
         width, height = self.size_pt

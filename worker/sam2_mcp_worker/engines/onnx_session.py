@@ -7,8 +7,8 @@ from pathlib import Path
 import onnxruntime
 
 
-def open_session(model_path: Path, *, threads: int) -> onnxruntime.InferenceSession:
-    """A session on the CPU with this many threads.
+def open_session(model: Path | bytes, *, threads: int) -> onnxruntime.InferenceSession:
+    """A session on the CPU with this many threads, of a file or of the bytes of one.
 
     The arena is off: it keeps the peak of the largest tile for ever, +380 MB resident, and is no faster (measured).
     Idle threads do not spin: they would take the second core from the other child.
@@ -19,4 +19,5 @@ def open_session(model_path: Path, *, threads: int) -> onnxruntime.InferenceSess
     options.enable_cpu_mem_arena = False
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
+    source = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -61,6 +62,21 @@ class Artifacts:
         write_whole(folder / "data", data)
         write_whole(folder / "about.json", json.dumps(asdict(artifact)).encode("utf-8"))
         return artifact
+
+    def adopt(
+        self, path: Path, *, name: str, mime_type: str, handle: str | None = None, facts: dict[str, Any] | None = None
+    ) -> Artifact:
+        """Store a whole file by moving it here: for what is too large to pass through memory, such as a video."""
+        artifact = Artifact(handle or self.new_handle(), name, mime_type, path.stat().st_size, facts or {})
+        folder = self._folder(artifact.handle)
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.move(path, folder / "data")
+        write_whole(folder / "about.json", json.dumps(asdict(artifact)).encode("utf-8"))
+        return artifact
+
+    def discard(self, handle: str) -> None:
+        """Forget an artifact at once; an unknown one is nothing to complain of."""
+        shutil.rmtree(self._folder(handle), ignore_errors=True)
 
     def get(self, handle: str) -> tuple[Artifact, Path]:
         """The description and the data's path.

@@ -17,9 +17,10 @@ from PIL import Image
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.box_styles import STYLES, Rgb
-from sam2_mcp_worker.media.overlay import DEFAULT_MAX_BYTES, DEFAULT_MAX_SIDE_PX, TASKS, draw_overlay
+from sam2_mcp_worker.media.overlay import TASKS, draw_overlay
 from sam2_mcp_worker.media.overlay_layout import MAX_PIECES, TagPlacer, lay_out_sheet, stack
 from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.media.sheet_picture import DEFAULT_MAX_BYTES, DEFAULT_MAX_SIDE_PX
 
 BLUE = np.array(STYLES["text_layer"].line)
 

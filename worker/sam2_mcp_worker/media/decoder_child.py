@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sam2_mcp_worker.media import image_child, overlay, page_ink, pdf_child
+from sam2_mcp_worker.media import image_child, mask_files, mask_overlay, overlay, page_ink, pdf_child, video_child
 
 
 def setup(config: dict[str, Any]) -> None:
@@ -12,4 +12,12 @@ def setup(config: dict[str, Any]) -> None:
     image_child.prepare()
 
 
-TASKS = {**pdf_child.TASKS, **image_child.TASKS, **overlay.TASKS, **page_ink.TASKS}
+TASKS = {
+    **pdf_child.TASKS,
+    **image_child.TASKS,
+    **overlay.TASKS,
+    **mask_files.TASKS,
+    **mask_overlay.TASKS,
+    **page_ink.TASKS,
+    **video_child.TASKS,
+}

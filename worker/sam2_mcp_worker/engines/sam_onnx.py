@@ -21,8 +21,6 @@ from sam2_mcp_worker.engines.sam_onnx_signature import read_signature
 from sam2_mcp_worker.engines.sam_predictor import MaskLogits
 from sam2_mcp_worker.engines.verified_onnx import open_verified
 
-# Raise it whenever the same picture and prompts may give other masks: it is part of every cache key.
-ONNX_VERSION = 1
 # Means and deviations of ImageNet (RGB, of 1.0), with which every published SAM encoder was trained.
 MEAN = np.array((0.485, 0.456, 0.406), np.float32)
 STD = np.array((0.229, 0.224, 0.225), np.float32)
@@ -49,7 +47,10 @@ class OnnxEmbedding:
 
 
 class OnnxPredictor:
-    """A `MaskPredictor` over two ONNX files. `quality` changes nothing: such encoders have one fixed size."""
+    """A `MaskPredictor` over two ONNX files. `quality` changes nothing: such encoders have one fixed size.
+
+    Whenever other masks may come out, engines/segmenter.py's ONNX_VERSION is to be raised.
+    """
 
     def __init__(self, encoder: Path, encoder_sha256: str, decoder: Path, decoder_sha256: str, *, threads: int) -> None:
         """Open both files after their hashes were compared.
@@ -57,7 +58,6 @@ class OnnxPredictor:
         Raises:
             WorkerError: `weights_missing`, `weights_wrong`, or `not_a_sam_model` when the files are no such pair.
         """
-        self.identity = onnx_identity(encoder_sha256, decoder_sha256)
         self._encoder = open_verified(encoder, encoder_sha256, "the encoder", threads=threads)
         self._decoder = open_verified(decoder, decoder_sha256, "the decoder", threads=threads)
         self._signature = read_signature(self._encoder, self._decoder)
@@ -86,11 +86,6 @@ class OnnxPredictor:
         cells = (logits.shape[1] / signature.side_px, logits.shape[0] / signature.side_px)
         extent = (embedding.scaled_px[0] * cells[0], embedding.scaled_px[1] * cells[1])
         return MaskLogits(logits, float(np.ravel(scores)[best]), extent)
-
-
-def onnx_identity(encoder_sha256: str, decoder_sha256: str) -> str:
-    """Part of every cache key; the same in the server, which does not load the files."""
-    return f"sam-onnx/{ONNX_VERSION} enc={encoder_sha256[:8].lower()} dec={decoder_sha256[:8].lower()}"
 
 
 def scaled_size(rgb: NDArray[Any], side_px: int) -> tuple[int, int]:

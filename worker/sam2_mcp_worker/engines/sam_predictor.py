@@ -49,11 +49,6 @@ class MaskLogits:
 class MaskPredictor(Protocol):
     """One loaded network. Not for concurrent use."""
 
-    @property
-    def identity(self) -> str:
-        """Engine, version and digits of the weights' hash."""
-        ...
-
     def encode(self, rgb: NDArray[np.uint8], quality: Quality) -> Embedding:
         """Embed a picture `(height, width, 3)`; it may be a read-only memory map of any size from 1 x 1."""
         ...

@@ -65,6 +65,7 @@ class _Ticket:
     params: dict[str, Any]
     timeout_s: float
     answer: asyncio.Future[dict[str, Any]]
+    finish: bool
     child: ChildProcess | None = None
 
 
@@ -171,7 +172,9 @@ class ChildPool:
         await asyncio.gather(*self._keepers, return_exceptions=True)
         self._fail_waiting(self._stopping())
 
-    async def run(self, task: str, params: dict[str, Any], *, timeout_s: float, job: str) -> dict[str, Any]:
+    async def run(
+        self, task: str, params: dict[str, Any], *, timeout_s: float, job: str, finish: bool = False
+    ) -> dict[str, Any]:
         """Run one task in a child and return its result.
 
         Args:
@@ -180,16 +183,18 @@ class ChildPool:
             timeout_s: time to run, counted from the moment that a child begins. Waiting for a child is bounded by
                 the caller: cancel the call.
             job: key of the fair order; the tasks of one tool call share one.
+            finish: let a task that has begun run to its end though its caller is cancelled: for children whose
+                memory is worth more than the rest of a short task.
 
         Cancelling a waiting task removes it. Cancelling a running one kills its child before CancelledError leaves
-        here, so the task's files are not written any more.
+        here, so the task's files are not written any more; with `finish` they may be.
 
         Raises:
             WorkerError: the task's own; `decoder_timeout`; `decoder_crashed`, naming the signal; `worker_stopping`;
                 or, when no child can start, the reason for that.
         """
         self._check_usable()
-        ticket = _Ticket(task, params, timeout_s, asyncio.get_running_loop().create_future())
+        ticket = _Ticket(task, params, timeout_s, asyncio.get_running_loop().create_future(), finish)
         if timeout_s <= 0:
             raise self._timed_out(ticket)
         self._queue.push(job, ticket)
@@ -199,10 +204,10 @@ class ChildPool:
         except asyncio.CancelledError:
             if not ticket.answer.cancelled():
                 ticket.answer.exception()  # answered in the same instant: mark as seen
-            elif ticket.child is not None:
-                ticket.child.kill()
-            else:
+            elif ticket.child is None:
                 self._queue.remove(job, ticket)
+            elif not finish:
+                ticket.child.kill()
             raise
 
     def stats(self) -> PoolStats:
@@ -327,8 +332,9 @@ class ChildPool:
     async def _execute(self, child: ChildProcess, ticket: _Ticket) -> None:
         """Run one task to its end, its timeout or its cancellation; a child that did not answer is killed."""
         call = asyncio.ensure_future(child.call(ticket.task, ticket.params))
+        awaited: set[asyncio.Future[dict[str, Any]]] = {call} if ticket.finish else {call, ticket.answer}
         try:
-            await asyncio.wait({call, ticket.answer}, timeout=ticket.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(awaited, timeout=ticket.timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if call.done():
                 self._pass_on(call, child, ticket)
             else:

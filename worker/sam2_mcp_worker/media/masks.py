@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.disk import storage_errors, write_whole
+from sam2_mcp_worker.disk import storage_errors
 from sam2_mcp_worker.errors import WorkerError
 
 Box = tuple[int, int, int, int]
@@ -96,8 +96,10 @@ def save_mask(path: Path, inside: NDArray[np.bool_], box_xyxy_px: Box) -> None:
     assert inside.shape == (y1 - y0, x1 - x0), "the pixels of a mask are those of its box"
     done, data = cv2.imencode(".png", inside.astype(np.uint8) * 255, [cv2.IMWRITE_PNG_COMPRESSION, PNG_LEVEL])
     assert done, "a grey PNG can always be written"
-    with storage_errors():
-        write_whole(path, data.tobytes())
+    half = path.with_name(path.name + ".part")
+    with storage_errors():  # and no folder is made: one that is gone belonged to a call that has ended
+        half.write_bytes(data.tobytes())
+        half.replace(path)
 
 
 def load_mask(path: Path) -> NDArray[np.bool_]:

@@ -13,6 +13,8 @@ from sam2_mcp_worker.media.pixels import PixelFile
 # Slowest honest speed of packing a picture as PNG: 10 MP/s on a free core, four times less on a busy machine, and half
 # of that for noise.
 PACKED_PX_PER_S = 1_250_000
+# Along a mask's edge pixels mix object and ground, and resampled pictures smear that over two.
+MASK_MARGIN_PX = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,6 @@ Method = Literal["fill", "pixelate", "blur"]
 Rgb = NDArray[np.uint8]
 
 FILL_RGB = (0, 0, 0)
-# Along a mask's edge pixels mix object and ground, and resampled pictures smear that over two.
-MASK_MARGIN_PX = 2
 # Blocks along the shorter side of a pixelated area, and the least size of one: letters of a line become 3 blocks high.
 BLOCKS = 3
 MIN_BLOCK_PX = 12
@@ -48,7 +46,7 @@ class Area:
 def load_area(params: dict[str, Any], width_px: int, height_px: int) -> Area | None:
     """An area from its JSON form `{box, mask_path, margin_px}`; None when nothing of it lies inside the picture.
 
-    A mask (8-bit grey PNG of exactly the box, 255 = inside) grows by the margin on every side.
+    A mask (grey PNG of exactly the box or of the whole picture, white = inside) grows by the margin on every side.
 
     Raises:
         WorkerError: `mask_unreadable`.
@@ -56,7 +54,7 @@ def load_area(params: dict[str, Any], width_px: int, height_px: int) -> Area | N
     x0, y0, x1, y1 = params["box"]
     mask, margin = None, int(params.get("margin_px", 0))
     if params.get("mask_path"):
-        mask = grown(_read_mask(Path(params["mask_path"]), (x1 - x0, y1 - y0)), margin)
+        mask = grown(_read_mask(Path(params["mask_path"]), (x0, y0, x1, y1), (width_px, height_px)), margin)
     box = x0 - margin, y0 - margin, x1 + margin, y1 + margin
     return clipped(Area(box, mask), width_px, height_px)
 
@@ -115,12 +113,15 @@ def _blurred(crop: Rgb) -> Rgb:
     return blurred
 
 
-def _read_mask(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
+def _read_mask(path: Path, box: tuple[int, int, int, int], size: tuple[int, int]) -> NDArray[np.bool_]:
     mask = load_mask(path)
-    if mask.shape != size[::-1]:
+    x0, y0, x1, y1 = box
+    if mask.shape == size[::-1]:
+        mask = mask[y0:y1, x0:x1]
+    if mask.shape != (y1 - y0, x1 - x0):
         raise WorkerError(
             "mask_unreadable",
-            f"the mask has {mask.shape[1]} x {mask.shape[0]} px and its box {size[0]} x {size[1]}",
+            f"the mask has {mask.shape[1]} x {mask.shape[0]} px and its box {x1 - x0} x {y1 - y0}",
             next_step="cut it again with segment_image",
         )
     return mask

@@ -1,0 +1,309 @@
+"""Redacts one image: regions and phrases to areas, covered, decoded again, compared, read again, kept.
+
+The output is a PNG made from the pixels that all tools here see: upright, 8-bit RGB, on white. So the first thing that
+goes is everything beside the pixels, and colours under transparency with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.engines.ports import Box, TextLine, TileReading
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.fanout import Coverage, fan_out
+from sam2_mcp_worker.jobs import JOB_LIMIT_S
+from sam2_mcp_worker.media.boxes import overlap
+from sam2_mcp_worker.media.image import DecodedImage, decode_image
+from sam2_mcp_worker.media.image_redaction import (
+    CoverArea,
+    PictureCheck,
+    compare_images,
+    cover_image,
+    image_traits,
+    timeout_for,
+)
+from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.media.reading_order import reading_order
+from sam2_mcp_worker.media.tiling import plan_tiles
+from sam2_mcp_worker.pipelines.read_picture import TILES_IN_FLIGHT, PictureReader, PictureReading, merge
+from sam2_mcp_worker.pipelines.redact_areas import AreaFinder
+from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
+from sam2_mcp_worker.pipelines.redact_legible import still_legible
+from sam2_mcp_worker.pipelines.redact_phrases import Match, ReadLine, find_phrases
+from sam2_mcp_worker.pipelines.redact_request import RedactRequest
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.uploads import StoredFile
+
+# Beyond the box of a line that a detector drew: ink may stick out of it by a tenth of its height (reader: BOX_MARGIN).
+LINE_MARGIN = 0.15
+LINE_MARGIN_PX = 2
+# With a line gone the detector may see a neighbour that it missed before. Each round covers what the last one showed.
+ROUNDS = 3
+# Boxes of ink that nobody could read: enough to look at.
+MAX_TOLD_BOXES = 20
+
+
+@dataclass(slots=True)
+class _Planned:
+    """An area and which phrase it is for; None = a region of the call."""
+
+    area: CoverArea
+    match: Match | None = None
+
+
+class ImageRedaction:
+    """The steps for one image, with what they share."""
+
+    def __init__(self, services: Services, stored: StoredFile, request: RedactRequest, job: str, workdir: Path) -> None:
+        self._services = services
+        self._stored = stored
+        self._request = request
+        self._job = job
+        self._workdir = workdir
+        self._timeout_s = services.settings.step_timeout_s
+        self._planned: list[_Planned] = []
+        self._findings = Findings(request.phrases)
+        self._tiles: list[Box] = []
+        self._readings: Coverage[int, TileReading] = Coverage(())
+
+    async def run(self) -> dict[str, Any]:
+        """The result, with the handle of the redacted picture.
+
+        Raises:
+            WorkerError: the image cannot be decoded or has several frames, a region is wrong, or the output did not
+                pass its check.
+        """
+        source = await self._decode()
+        await self._plan_regions(source.pixels)
+        if self._request.phrases:
+            await self._plan_phrases(source.pixels)
+        if not self._planned:
+            return self._findings.to_json(self._request.method, None)
+        out = await self._cover_and_check(source.pixels)
+        name = output_name(self._stored.name, ".png", self._request.phrases)
+        artifact = await keep(self._services, out, name=name, mime_type="image/png")
+        return self._findings.to_json(self._request.method, artifact)
+
+    async def _decode(self) -> DecodedImage:
+        path = self._stored.path
+        image = await decode_image(
+            self._services.decoders,
+            path,
+            self._workdir / "source.rgb",
+            max_pixels=self._services.settings.max_picture_pixels,
+            timeout_s=self._timeout_s,
+            job=self._job,
+        )
+        if image.format != "MPO":
+            refuse_frames(image.frames, image.format)
+        traits = await image_traits(self._services.redactors, path, timeout_s=self._timeout_s, job=self._job)
+        self._findings.notes += _changes(image, traits.mode, traits.alpha, traits.carried)
+        return image
+
+    async def _plan_regions(self, pixels: PixelFile) -> None:
+        finder = AreaFinder(self._services, self._stored, pixels, self._workdir, self._job)
+        for region in self._request.regions:
+            for found in await finder.areas(region):
+                self._planned.append(_Planned(found.area))
+                self._findings.cover_region(region.number, **found.about)
+
+    async def _plan_phrases(self, pixels: PixelFile) -> None:
+        self._tiles = plan_tiles(pixels.width_px, pixels.height_px)
+        self._readings = await self._read(pixels, range(len(self._tiles)), "image", self._stored.sha256)
+        reading = await asyncio.to_thread(merge, self._tiles, self._readings)
+        if reading.unread and not reading.lines and len(reading.unread) == len(self._tiles):
+            raise next(iter(self._readings.failed.values()))
+        lines = _in_order(reading)
+        await self._plan_matches(lines, pixels)
+        self._findings.miss(_as_read(lines), [{"box_xyxy_px": list(line.box_xyxy_px)} for line in lines])
+        self._tell_unread(reading)
+
+    async def _plan_matches(self, lines: Sequence[TextLine], pixels: PixelFile) -> bool:
+        """Plan an area for every line that holds a phrase; whether there was any."""
+        matches = await asyncio.to_thread(find_phrases, self._request.phrases, _as_read(lines))
+        for match in matches:
+            boxes = [_line_area(lines[index].box_xyxy_px, pixels) for index in match.lines]
+            self._planned += [_Planned(CoverArea(box), match) for box in boxes]
+            for box in boxes:
+                self._findings.cover_match(match, box_xyxy_px=list(box), shape="box", source="ocr")
+        return bool(matches)
+
+    async def _read(self, pixels: PixelFile, indices: Sequence[int], *source_key: str) -> Coverage[int, TileReading]:
+        """Read tiles by index; tiles of a stored picture (with a key) come from and go to the cache."""
+        reader = PictureReader(
+            self._services.reader,
+            self._services.cache,
+            source_key=source_key,
+            job=self._job,
+            step_timeout_s=self._timeout_s,
+        )
+
+        async def work(index: int) -> TileReading:
+            return await reader.read_tile(pixels, self._tiles[index], keep=bool(source_key))
+
+        coverage: Coverage[int, TileReading] = Coverage(tuple(indices))
+        return await fan_out(coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=TILES_IN_FLIGHT)
+
+    def _tell_unread(self, reading: PictureReading) -> None:
+        """Why a phrase may stand in the picture all the same."""
+        for what, boxes in (
+            ("could not be read", [box for box, _ in reading.unread]),
+            ("look like text and nobody could read them", list(reading.undetected_ink)),
+        ):
+            if boxes:
+                shown = [list(box) for box in boxes[:MAX_TOLD_BOXES]]
+                self._findings.incomplete.append(
+                    f"{len(boxes)} areas {what}, a phrase may stand there: look at {shown} (x0, y0, x1, y1 px)"
+                )
+
+    async def _cover_and_check(self, source: PixelFile) -> Path:
+        for number in range(1, ROUNDS + 1):
+            out = self._workdir / f"redacted-{number}.png"
+            areas = [planned.area for planned in self._planned]
+            limit_s = timeout_for(source, self._timeout_s)
+            redactors, method = self._services.redactors, self._request.method
+            await cover_image(redactors, source, areas, method, out, timeout_s=limit_s, job=self._job)
+            after = await self._decode_output(out, number)
+            check = await compare_images(redactors, source, after, areas, out, timeout_s=limit_s, job=self._job)
+            self._findings.verified = self._judge(check)
+            if not await self._read_again(source, after):
+                return out
+        raise unverified(f"phrases were still readable after {ROUNDS} rounds")
+
+    async def _decode_output(self, out: Path, number: int) -> PixelFile:
+        image = await decode_image(
+            self._services.decoders,
+            out,
+            self._workdir / f"redacted-{number}.rgb",
+            max_pixels=self._services.settings.max_picture_pixels,
+            timeout_s=self._timeout_s,
+            job=self._job,
+        )
+        return image.pixels
+
+    def _judge(self, check: PictureCheck) -> list[str]:
+        """What the comparison proves.
+
+        Raises:
+            WorkerError: redaction_unverified.
+        """
+        if check.outside_changed_px:
+            raise unverified(f"{check.outside_changed_px} pixels outside of the regions changed")
+        if check.foreign_chunks:
+            raise unverified(f"the file holds chunks {', '.join(check.foreign_chunks)}")
+        inside = [area for area in check.areas if area is not None]
+        if not inside or len(inside) != len(check.areas):
+            raise unverified("a region has no pixel inside the picture")
+        proofs = [
+            f"outside of the regions all {check.outside_px} pixels are those of the decoded source",
+            "the file decodes and holds pixels only (chunks IHDR, IDAT, IEND): no EXIF, thumbnail, profile or text",
+        ]
+        covered_px = sum(area.area_px for area in inside)
+        if self._request.method == "fill":
+            if any(area.filled_px != area.area_px for area in inside):
+                raise unverified("a region is not filled with one colour throughout")
+            return [f"each of the {covered_px} pixels in {len(inside)} areas has one and the same colour", *proofs]
+        changed_px = sum(area.changed_px for area in inside)
+        return [f"{changed_px} of {covered_px} pixels in {len(inside)} areas changed", *proofs]
+
+    async def _read_again(self, source: PixelFile, after: PixelFile) -> bool:
+        """Read the output where it changed; True when a phrase still shows: its place is planned for the next round."""
+        if self._request.method != "fill":
+            await self._check_illegible(source, after)
+        if not self._request.phrases:
+            return False
+        changed = [
+            index
+            for index, tile in enumerate(self._tiles)
+            if any(overlap(tile, planned.area.box_xyxy_px) for planned in self._planned)
+        ]
+        again = await self._read(after, changed)
+        if again.failed:
+            raise unverified(f"the output could not be read again ({next(iter(again.failed.values())).reason})")
+        known = {index: value for index, value in self._readings.done.items() if index not in again.done}
+        both = Coverage(self._readings.items, known | again.done, dict(self._readings.failed))
+        reading = await asyncio.to_thread(merge, self._tiles, both)
+        if await self._plan_matches(_in_order(reading), after):
+            return True
+        self._findings.verified.append("OCR of the redacted picture finds none of the phrases, nor anything like them")
+        return False
+
+    async def _check_illegible(self, source: PixelFile, after: PixelFile) -> None:
+        read = 0
+        for planned in self._planned:
+            box = planned.area.box_xyxy_px
+            before, now = [await self._lines_in(pixels, box) for pixels in (source, after)]
+            read += len(before)
+            if still_legible(before, now):
+                raise unverified(f"OCR still reads what stood in {list(box)}: method 'fill' is needed here")
+        self._findings.verified.append(
+            f"OCR reads none of the {read} lines any more that it read in the areas before"
+            if read
+            else "OCR read nothing in the areas before, so it cannot tell whether they are legible now"
+        )
+
+    async def _lines_in(self, pixels: PixelFile, box: Box) -> list[TextLine]:
+        lines: list[TextLine] = []
+        for x0, y0, x1, y1 in plan_tiles(box[2] - box[0], box[3] - box[1]):
+            rect = x0 + box[0], y0 + box[1], x1 + box[0], y1 + box[1]
+            reading = await self._services.reader.read_tile(pixels, rect, job=self._job, timeout_s=self._timeout_s)
+            lines += reading.lines
+        return lines
+
+
+def refuse_frames(frames: int | None, image_format: str) -> None:
+    """Only pictures of one frame are redacted: what stands in the others would stay, or be lost unsaid.
+
+    Raises:
+        WorkerError: several_frames.
+    """
+    if frames == 1:
+        return
+    raise WorkerError(
+        "several_frames",
+        f"the {image_format} has {frames or 'several, some of them damaged,'} frames",
+        rule="redact_media takes pictures of one frame: regions of the others could not be given",
+        next_step="save an animation as MP4, a TIFF of several pages as PDF, or send the frames one by one",
+    )
+
+
+def _changes(image: DecodedImage, mode: str, alpha: bool, carried: Sequence[str]) -> list[str]:
+    """What the output has otherwise than the file that was sent."""
+    notes = [] if image.format == "PNG" else [f"{image.format} became PNG, which keeps every other pixel as it was"]
+    if alpha:
+        notes.append("the output has no transparency: it lies on white, and colours hidden under transparency are gone")
+    if mode.startswith(("I", "F")):
+        notes.append("16 bits a channel became 8")
+    elif mode in ("CMYK", "LAB"):
+        notes.append(f"{mode} became RGB")
+    if image.rotated:
+        notes.append("the picture was turned upright as its EXIF says; boxes are of the upright picture")
+    if image.format == "MPO":
+        notes.append("the file held further pictures (such as a depth or gain map): they are gone")
+    if carried:
+        notes.append(f"removed with all metadata: {', '.join(carried)}")
+    return notes
+
+
+def _in_order(reading: PictureReading) -> list[TextLine]:
+    order = reading_order([line.box_xyxy_px for line in reading.lines])
+    return [reading.lines[index] for index in order]
+
+
+def _as_read(lines: Sequence[TextLine]) -> list[ReadLine]:
+    return [ReadLine(line.text, line.box_xyxy_px, exact=False) for line in lines]
+
+
+def _line_area(box: Box, pixels: PixelFile) -> Box:
+    margin = round((box[3] - box[1]) * LINE_MARGIN) + LINE_MARGIN_PX
+    return (
+        max(0, box[0] - margin),
+        max(0, box[1] - margin),
+        min(pixels.width_px, box[2] + margin),
+        min(pixels.height_px, box[3] + margin),
+    )

@@ -1,0 +1,177 @@
+"""redact_media: the same picture, PDF or video with chosen parts really gone, and what was verified of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import MCPServer
+from mcp_types import CallToolResult, ToolAnnotations
+from pydantic import BaseModel, ConfigDict, Field
+
+from sam2_mcp_worker.pipelines.redact_media import Redaction, redact_media
+from sam2_mcp_worker.pipelines.redact_request import RedactRequest
+from sam2_mcp_worker.pipelines.redact_request import Region as RequestedRegion
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.tools.reply import reply
+
+DESCRIPTION = """\
+Makes a copy of an image, PDF or video in which chosen parts are gone for good, with their metadata, \
+and verifies it before it is returned. Parameters: source (handle file_... from POST /files, a path \
+below an allowed folder, or an https URL of an allowed host), regions, phrases (text to find and \
+cover in images and PDFs, also over line ends; look-alikes in OCR are covered too and named), method \
+(fill; pixelate and blur can be reversed), audio (keep or mute a video's sound), password, cursor. \
+A region is {box_xyxy_px} (image; video with start_s, end_s), {page_number, box_xyxy_pt} (PDF, as \
+inspect_pdf gives them) or {handle} of a mask from segment_image or of tracks from track_video; \
+shape 'mask' cuts a box to its object. The result names what was covered, verified and not: status \
+'incomplete' or not_found means that a phrase may still be there. A result with `cursor` is still at \
+work: call again with the same arguments plus it. A redacted image is a PNG. Ends inside 27 s."""
+
+
+class Region(BaseModel):
+    """A place to cover."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    box_xyxy_px: Annotated[
+        tuple[int, int, int, int] | None, Field(description="x0, y0, x1, y1 in pixels, origin top left")
+    ] = None
+    box_xyxy_pt: Annotated[
+        tuple[float, float, float, float] | None, Field(description="The same in points, for PDFs")
+    ] = None
+    page_number: Annotated[int | None, Field(ge=1, description="PDF page from 1")] = None
+    start_s: Annotated[float | None, Field(ge=0, description="Video: covered from here; absent: from the start")] = None
+    end_s: Annotated[float | None, Field(ge=0, description="Video: covered up to here; absent: to the end")] = None
+    shape: Annotated[Literal["box", "mask"], Field(description="mask: cut to the object in the box, images only")] = (
+        "box"
+    )
+    handle: Annotated[str, Field(max_length=80, description="art_... of a mask or of tracks, instead of a box")] = ""
+
+
+class Closest(BaseModel):
+    """The reading that is least unlike a phrase that was not found."""
+
+    text: str
+    similarity: float
+    page_number: int | None = None
+    box_xyxy_px: list[int] | None = None
+    box_xyxy_pt: list[float] | None = None
+
+
+class NotFound(BaseModel):
+    """A phrase that was found nowhere in what was read."""
+
+    phrase: str
+    closest: Closest | None = None
+
+
+class Covered(BaseModel):
+    """One covered area."""
+
+    region: Annotated[int | None, Field(description="Which of regions, from 1")] = None
+    phrase: str | None = None
+    match: Annotated[
+        Literal["exact", "near"] | None, Field(description="near: OCR read something like it; see read_as")
+    ] = None
+    read_as: str | None = None
+    page_number: int | None = None
+    box_xyxy_px: list[int] | None = None
+    box_xyxy_pt: list[float] | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+    shape: Literal["box", "mask"]
+    source: Annotated[str, Field(description="box, handle, ocr or text_layer")]
+    margin_px: Annotated[int | None, Field(description="How far a mask was grown")] = None
+    note: str | None = None
+
+
+class RedactedMedia(BaseModel):
+    """Result of redact_media."""
+
+    file: str
+    kind: Literal["image", "pdf", "video"]
+    status: Literal["done", "incomplete", "nothing_covered", "running"]
+    redacted: Annotated[str | None, Field(description="artifact:// address of the verified file")] = None
+    name: str | None = None
+    size_bytes: int | None = None
+    covered_count: int | None = None
+    covered: Annotated[list[Covered] | None, Field(description="At most 100 are listed")] = None
+    not_found: list[NotFound] | None = None
+    incomplete_because: list[str] | None = None
+    method: Literal["fill", "pixelate", "blur"] | None = None
+    method_note: str | None = None
+    verified: Annotated[list[str] | None, Field(description="What was checked on the file, and holds")] = None
+    notes: list[str] | None = None
+    doing: Annotated[str | None, Field(description="What is being done while status is running")] = None
+    cursor: str | None = None
+    next_step: str | None = None
+
+
+# More would fill a result; the count tells of all.
+MAX_LISTED = 100
+
+
+def _model(redaction: Redaction) -> RedactedMedia:
+    result, artifact = redaction.result, redaction.artifact
+    if result is None:
+        return RedactedMedia(
+            file=redaction.file.name,
+            kind=redaction.kind,
+            status="running",
+            doing=redaction.doing,
+            cursor=redaction.cursor,
+            next_step="call redact_media again with the same arguments and this cursor; nothing is redacted yet",
+        )
+    return RedactedMedia(
+        file=redaction.file.name,
+        kind=redaction.kind,
+        status=result["status"],
+        redacted=artifact.uri if artifact else None,
+        name=artifact.name if artifact else None,
+        size_bytes=artifact.size_bytes if artifact else None,
+        covered_count=len(result["covered"]),
+        covered=[Covered(**entry) for entry in result["covered"][:MAX_LISTED]],
+        not_found=[NotFound(**entry) for entry in result["not_found"]] or None,
+        incomplete_because=result["incomplete_because"] or None,
+        method=result["method"],
+        method_note=result["method_note"],
+        verified=result["verified"] or None,
+        notes=result["notes"] or None,
+    )
+
+
+def _regions(regions: list[Region]) -> tuple[RequestedRegion, ...]:
+    return tuple(RequestedRegion(number=number, **dict(region)) for number, region in enumerate(regions, 1))
+
+
+def register(server: MCPServer[Any], services: Services) -> None:
+    """Add the tool to the server."""
+
+    async def tool(
+        source: Annotated[
+            str, Field(description="Handle file_... from POST /files, path below an allowed folder, or https URL")
+        ],
+        regions: Annotated[list[Region], Field(max_length=200, description="Places to cover")] = [],  # noqa: B006
+        phrases: Annotated[
+            list[str], Field(max_length=50, description="Texts to find and cover; 1-200 characters each")
+        ] = [],  # noqa: B006
+        method: Annotated[
+            Literal["fill", "pixelate", "blur"],
+            Field(description="fill: gone; the others can be reversed, images only"),
+        ] = "fill",
+        audio: Annotated[Literal["keep", "mute"], Field(description="Sound of a video")] = "keep",
+        password: Annotated[str, Field(max_length=1000, description="For a PDF that needs one")] = "",
+        cursor: Annotated[str, Field(description="From the result before, to go on")] = "",
+    ) -> Annotated[CallToolResult, RedactedMedia]:
+        request = RedactRequest(source, _regions(regions), tuple(phrases), method, audio, password, cursor)
+        redaction = await redact_media(services, request)
+        return reply(_model(redaction), [redaction.artifact] if redaction.artifact else [])
+
+    server.add_tool(
+        tool,
+        name="redact_media",
+        title="Redact an image, PDF or video",
+        description=DESCRIPTION,
+        annotations=ToolAnnotations(
+            read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True
+        ),
+    )

@@ -1,0 +1,207 @@
+"""Opens video files from outside in a decoder child, so that nothing but the file itself is ever read.
+
+Owns which containers are accepted and what is said of everything else. Three locks against files that name other files
+or addresses (HLS, DASH, concat, SDP, QuickTime references): the demuxer is one of a list of self-contained ones; no
+protocol is allowed; and whatever libavformat still wants to open goes to a function that refuses.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import av
+from av.container import InputContainer
+from av.stream import Disposition
+from av.video.stream import VideoStream
+
+from sam2_mcp_worker.errors import WorkerError
+
+# Demuxers whose files hold all of their data. Pure audio is among them only to be named; playlists, picture lists,
+# capture devices, scripts and subtitles are not among them.
+CONTAINERS = (
+    *("mov", "matroska", "avi", "mpegts", "mpeg", "flv", "asf", "ogg", "mxf", "nut", "ivf", "rm", "wtv", "dv", "nsv"),
+    *(
+        "gif",
+        "apng",
+        "webp_anim",
+        "yuv4mpegpipe",
+        "h264",
+        "hevc",
+        "av1",
+        "obu",
+        "m4v",
+        "mpegvideo",
+        "swf",
+        "4xm",
+        "bink",
+    ),
+    *("mp3", "wav", "flac", "aac", "ac3", "eac3", "amr", "aiff", "w64", "caf", "ape", "wv", "tta", "dts", "au"),
+)
+# In the order a viewer names them; the longest list that fits an error text.
+ACCEPTED = "MP4, MOV, WebM, MKV, AVI, MPEG-TS, MPEG, FLV, WMV, OGV, MXF, GIF"
+# Bytes per read of the container. Larger ones cost more after each seek than they save.
+_BUFFER_BYTES = 128 * 1024
+# Two cores; more threads keep more frames in memory and are no faster.
+DECODER_THREADS = 2
+# 8192 x 4320 px. A frame takes 53 MB at 4:2:0 and a decoder keeps up to 17: about half of a child's memory.
+MAX_FRAME_PIXELS = 8192 * 4320
+# An error text of libavformat: enough to see what was wrong.
+_REASON_CHARS = 120
+
+# What people send by mistake, recognised to say so.
+_SIGNATURES = {
+    b"%PDF-": "a PDF",
+    b"#EXTM3U": "an HLS playlist, which only names other files",
+    b"ffconcat": "a list of other files (ffconcat)",
+    b"[playlist]": "a playlist, which only names other files",
+    b"v=0": "a session description (SDP), which only names network addresses",
+    b"<svg": "an SVG drawing",
+    b"<?xml": "an XML file, perhaps a DASH manifest, which only names other files",
+    b"<mpd": "a DASH manifest, which only names other files",
+    b"<!doc": "an HTML page",
+    b"<html": "an HTML page",
+    b"pk\x03\x04": "a ZIP archive or office document",
+    b"\x89png": "a PNG picture (use read_text or segment_image)",
+    b"\xff\xd8\xff": "a JPEG picture (use read_text or segment_image)",
+}
+_PICTURE_BRANDS = (b"heic", b"heix", b"mif1", b"msf1", b"avif")
+# Sample entries of protected tracks: ISO common encryption, and the protection of an online shop.
+_PROTECTED_TAGS = ("encv", "drmi", "drmt")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVideo:
+    """An open file and its picture track."""
+
+    container: InputContainer
+    stream: VideoStream
+
+
+@contextmanager
+def open_video(path: Path, max_pixels: int = MAX_FRAME_PIXELS) -> Iterator[OpenVideo]:
+    """The file with its best picture track, ready to be decoded.
+
+    Raises:
+        WorkerError: video_damaged, unsupported_video, no_video_stream, video_encrypted, video_too_large.
+    """
+    with path.open("rb") as file, _open_container(file) as container:
+        stream = _picture_track(container)
+        if stream.codec_context.codec_tag.rstrip("\0") in _PROTECTED_TAGS:
+            raise WorkerError(
+                "video_encrypted",
+                "the pictures of this video are encrypted (DRM)",
+                next_step="Use a copy that plays without a licence",
+            )
+        check_frame_pixels(stream.width, stream.height, max_pixels)
+        stream.codec_context.thread_count = DECODER_THREADS
+        stream.codec_context.thread_type = "AUTO"
+        # For sizes that the header does not tell: the decoder refuses them before it allocates.
+        stream.codec_context.options = {"max_pixels": str(max_pixels)}
+        yield OpenVideo(container, stream)
+
+
+def check_frame_pixels(width_px: int, height_px: int, max_pixels: int) -> None:
+    """Raise `video_too_large` for frames of more pixels than allowed."""
+    if width_px * height_px > max_pixels:
+        raise WorkerError(
+            "video_too_large",
+            f"the frames are {width_px} x {height_px} px = {width_px * height_px / 1e6:.0f} MP",
+            rule=f"at most {max_pixels / 1e6:.0f} MP",
+            next_step="Scale the video down, 1920 x 1080 px is plenty",
+        )
+
+
+def damaged(what: str, error: Exception | None = None) -> WorkerError:
+    """The error for a file that is a video and cannot be read."""
+    detail = f" ({str(error)[:_REASON_CHARS]})" if error is not None else ""
+    return WorkerError(
+        "video_damaged", what + detail, next_step="Upload the file again, or save it anew with another program"
+    )
+
+
+class _OwnBytes(io.RawIOBase):
+    """The file without its name, so that nothing is concluded from a suffix."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def _refuse(url: str, flags: int, options: dict[str, Any]) -> None:
+    raise PermissionError("a video may not open other files")
+
+
+@contextmanager
+def _open_container(file: io.BufferedReader) -> Iterator[InputContainer]:
+    head = file.peek(64)[:64]
+    if not head:
+        raise WorkerError("video_damaged", "the file is empty (0 bytes)", next_step="Upload the file again")
+    try:
+        container = av.open(
+            _OwnBytes(file),
+            "r",
+            buffer_size=_BUFFER_BYTES,
+            io_open=_refuse,
+            container_options={"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "none"},
+            metadata_errors="replace",
+        )
+    except (av.FFmpegError, ValueError, OSError) as error:
+        raise _unreadable(head, error) from error
+    with container:
+        yield container
+
+
+def _unreadable(head: bytes, error: Exception) -> WorkerError:
+    if head[4:8] == b"ftyp" and head[8:12] not in _PICTURE_BRANDS:
+        return damaged("the index of this MP4 is missing or broken: the recording or the upload was cut off", error)
+    if head[:4] in (b"\x1a\x45\xdf\xa3", b"RIFF", b"FLV\x01"):
+        return damaged("the beginning of this video cannot be read", error)
+    return WorkerError(
+        "unsupported_video",
+        f"the file is {_guess(head)}",
+        rule=f"accepted are {ACCEPTED}",
+        next_step="Convert it to MP4",
+        private=repr(error),
+    )
+
+
+def _guess(head: bytes) -> str:
+    if head[4:8] == b"ftyp":
+        return "a picture (HEIC or AVIF)"
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    for signature, name in _SIGNATURES.items():
+        if start.startswith(signature):
+            return name
+    return "not a video that is known here, or its beginning is damaged"
+
+
+def _picture_track(container: InputContainer) -> VideoStream:
+    tracks = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
+    if tracks:
+        best = container.streams.best("video")
+        return best if isinstance(best, VideoStream) and best in tracks else tracks[0]
+    held = "only sound" if container.streams.audio else "neither pictures nor sound"
+    raise WorkerError(
+        "no_video_stream",
+        f"the file ({container.format.long_name}) holds {held}",
+        next_step="Send a file that has a picture track",
+    )

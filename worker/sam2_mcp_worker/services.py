@@ -14,12 +14,15 @@ from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifacts
 from sam2_mcp_worker.disk import sweep
+from sam2_mcp_worker.engines import segmenter as sam
 from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_config, local_ocr_identity
+from sam2_mcp_worker.engines.ports import Segmenter, Tracker
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.fetch import Fetcher
 from sam2_mcp_worker.jobs import Jobs
-from sam2_mcp_worker.media.decoder import DECODER_MODULE
+from sam2_mcp_worker.media.decoder import DECODER_MODULE, REDACT_MODULE
 from sam2_mcp_worker.result_cache import ResultCache
+from sam2_mcp_worker.segmentation import Choice, choose
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.sources import Sources
 from sam2_mcp_worker.uploads import Uploads
@@ -62,6 +65,18 @@ class Services:
             recycle_growth_bytes=None,
         )
         self.reader = LocalOcr(self.ocr_pool, identity=local_ocr_identity(tessdata_dir, settings.ocr_languages))
+        # One child: a second copy of PyMuPDF costs 140 MB, and redactions are rare beside reading.
+        self.redactors = ChildPool(
+            "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes
+        )
+        choice = choose(settings)
+        self.sam_pool = _sam_pool(settings, choice)
+        self.segmenter: Segmenter | None = None
+        self.tracker: Tracker | None = None
+        self.segmenter_missing, self.tracker_missing = choice.no_masks, choice.no_tracking
+        if self.sam_pool is not None and choice.engine is not None:
+            identity = sam.segmenter_identity(choice.engine, choice.weights)
+            self.segmenter = sam.SamSegmenter(self.sam_pool, identity=identity)
         self._sweeper: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
 
@@ -70,6 +85,9 @@ class Services:
         await asyncio.to_thread(self._prepare_folders)
         await self.ocr_pool.start(wait=False)
         await self.decoders.start(wait=False)
+        await self.redactors.start(wait=False)
+        if self.sam_pool is not None:
+            await self.sam_pool.start(wait=False)
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweeper")
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -85,11 +103,17 @@ class Services:
             self._sweeper.cancel()
         await self.jobs.close()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await asyncio.gather(self.decoders.close(), self.ocr_pool.close())
+        await asyncio.gather(*(pool.close() for pool in self.pools))
         await asyncio.to_thread(self._work.close)
 
+    @property
+    def pools(self) -> list[ChildPool]:
+        """All pools of child processes, in the order in which they are shown."""
+        pools = [self.ocr_pool, self.decoders, self.redactors]
+        return pools if self.sam_pool is None else [*pools, self.sam_pool]
+
     def trouble(self) -> list[str]:
-        """Why the worker is not ready yet; empty when it is."""
+        """Why the worker is not ready yet; empty when it is. Without masks and redaction the other tools still work."""
         idle_pools = [stats for pool in (self.decoders, self.ocr_pool) if (stats := pool.stats()).ready == 0]
         return [stats.start_error or f"the {stats.name} processes are loading" for stats in idle_pools]
 
@@ -124,3 +148,20 @@ class Services:
             removed = sweep(store.entries(), max_age_s=max_age_s, max_bytes=max_bytes)
             if removed:
                 logger.info("removed %d old entries of %s", removed, type(store).__name__.lower())
+
+
+def _sam_pool(settings: Settings, choice: Choice) -> ChildPool | None:
+    """The one child that holds the network. Its caches are meant to stay, so it is never recycled for its size."""
+    if choice.engine is None:
+        return None
+    config = sam.child_config(
+        choice.engine,
+        choice.weights,
+        threads=settings.sam_threads,
+        embedding_cache_bytes=settings.embedding_cache_bytes,
+        track_memory_bytes=settings.track_memory_bytes,
+    )
+    env = sam.child_env(settings.data_dir)
+    return ChildPool(
+        "sam", sam.CHILD_MODULE, size=1, config=config, memory_limit_bytes=0, env=env, recycle_growth_bytes=None
+    )

@@ -14,8 +14,8 @@ from sam2_mcp_worker.tools.reply import reply
 from sam2_mcp_worker.version import worker_version
 
 DESCRIPTION = """\
-Tells what this server can do right now: whether it is ready, which engines read text and in which \
-languages, whether anything costs money, the limits on files, pages and time, and how much work is \
+Tells what this server can do right now: whether it is ready, which engines read text and cut masks, \
+which tools are not available and why, whether anything costs money, the limits on files, pages and time, and how much work is \
 waiting. Call it once at the start, or when another tool reports that something is not available. It \
 takes no arguments, reads no file and answers at once."""
 
@@ -25,9 +25,17 @@ class Engine(BaseModel):
 
     task: str
     identity: str
-    languages: list[str]
+    languages: Annotated[list[str] | None, Field(description="Languages that it reads, for readers of text")] = None
     costs_money: bool
     leaves_machine: Annotated[bool, Field(description="Whether pictures are sent to another machine")]
+
+
+class NotAvailable(BaseModel):
+    """A tool that cannot work here, and what would mend that."""
+
+    tool: str
+    reason: str
+    mend: str
 
 
 class Queue(BaseModel):
@@ -60,6 +68,7 @@ class Status(BaseModel):
     ready: bool
     not_ready_because: list[str] | None = None
     engines: list[Engine]
+    not_available: Annotated[list[NotAvailable] | None, Field(description="Tools that cannot work here")] = None
     limits: Limits
     queues: list[Queue]
     jobs_running: Annotated[int, Field(description="Inspections at work, those in the background included")]
@@ -78,6 +87,35 @@ def _queue(stats: PoolStats) -> Queue:
     )
 
 
+def _engine(task: str, identity: str, languages: list[str] | None = None) -> Engine:
+    return Engine(task=task, identity=identity, languages=languages, costs_money=False, leaves_machine=False)
+
+
+def _engines(services: Services) -> list[Engine]:
+    engines = [_engine("read_text", services.reader.identity, list(services.settings.ocr_languages))]
+    if services.segmenter is not None:
+        engines.append(_engine("segment_image", services.segmenter.identity))
+    if services.tracker is not None:
+        engines.append(_engine("track_video", services.tracker.identity))
+    return engines
+
+
+def _not_available(services: Services) -> list[NotAvailable]:
+    """Tools without an engine, and those whose child process cannot start (wrong weights, for instance)."""
+    found = [("segment_image", services.segmenter_missing), ("track_video", services.tracker_missing)]
+    rows = [NotAvailable(tool=tool, reason=error.what, mend=error.next_step) for tool, error in found if error]
+    tools = {"sam": ["segment_image", "track_video"], "redact": ["redact_media"]}
+    for pool in services.pools:
+        start_error = pool.stats().start_error
+        known = {row.tool for row in rows}
+        rows += [
+            NotAvailable(tool=tool, reason=start_error, mend="the operator looks into `sam2-mcp-worker doctor`")
+            for tool in tools.get(pool.name, [])
+            if start_error and tool not in known
+        ]
+    return rows
+
+
 def current_status(services: Services) -> Status:
     """The state right now; reads nothing from disk."""
     settings = services.settings
@@ -86,17 +124,10 @@ def current_status(services: Services) -> Status:
         version=worker_version(),
         ready=not trouble,
         not_ready_because=trouble or None,
-        engines=[
-            Engine(
-                task="read_text",
-                identity=services.reader.identity,
-                languages=list(settings.ocr_languages),
-                costs_money=False,
-                leaves_machine=False,
-            )
-        ],
+        engines=_engines(services),
+        not_available=_not_available(services) or None,
         limits=Limits(**{name: getattr(settings, name) for name in Limits.model_fields}),
-        queues=[_queue(services.ocr_pool.stats()), _queue(services.decoders.stats())],
+        queues=[_queue(pool.stats()) for pool in services.pools],
         jobs_running=services.jobs.running,
     )
 

@@ -121,7 +121,9 @@ class Machine:
 
 
 def run(plan: Plan, pace: Pace, machine: Machine, budget_s: float, most: int = 600) -> list[int]:
-    tracked: list[int] = []
+    """All frames that are tracked, the first one, on which the session begins, included."""
+    tracked = [plan.current]
+    pace.add(machine.track(0, pace.frame_s))
     while (index := plan.take(pace.fitting(budget_s - machine.now_s, most - len(tracked)))) is not None:
         tracked.append(index)
         pace.add(machine.track(len(tracked) - 1, pace.frame_s))
@@ -133,7 +135,7 @@ def test_no_machine_makes_the_budget_break(
     times_s: list[float], seconds: list[float], budget_s: float, adaptive: bool
 ) -> None:
     """Only what a step takes beyond what the steps before let expect can lie behind the budget."""
-    plan = Plan(times_s, range(len(times_s)), adaptive)
+    plan = Plan(times_s, range(1, len(times_s)), adaptive, current=0)
     machine = Machine(seconds)
     tracked = run(plan, Pace(1.5, 6), machine, budget_s)
     assert all(left < right for left, right in itertools.pairwise(tracked))
@@ -153,7 +155,7 @@ def test_on_a_steady_machine_the_whole_range_is_followed_evenly(
     """Also while steps become slower because the memory fills, which the plan expects."""
     budget_s = 24.0
     seconds = [step_s / growth, *(step_s / growth * (1 + (growth - 1) * min(1, k / full_after)) for k in range(400))]
-    plan = Plan(steady(frames), range(frames), adaptive=True)
+    plan = Plan(steady(frames), range(1, frames), adaptive=True, current=0)
     machine = Machine(seconds)
     tracked = run(plan, Pace(growth, full_after), machine, budget_s)
     assert machine.now_s <= budget_s + 1e-9
@@ -165,7 +167,7 @@ def test_on_a_steady_machine_the_whole_range_is_followed_evenly(
 
 
 def test_a_machine_that_becomes_slower_drops_frames_evenly_from_what_remains() -> None:
-    plan = Plan(steady(241), range(241), adaptive=True)
+    plan = Plan(steady(241), range(1, 241), adaptive=True, current=0)
     machine = Machine([0.5] * 10 + [1.0] * 100)
     tracked = run(plan, Pace(), machine, 20.0)
     assert machine.now_s <= 20.0
@@ -175,44 +177,43 @@ def test_a_machine_that_becomes_slower_drops_frames_evenly_from_what_remains() -
 
 
 def test_a_machine_that_stops_leaves_the_rest_to_the_cursor() -> None:
-    plan = Plan(steady(100), range(100), adaptive=True)
+    plan = Plan(steady(100), range(1, 100), adaptive=True, current=0)
     tracked = run(plan, Pace(), Machine([1.0, 1.0, 30.0]), 20.0)
     assert len(tracked) == 3
     assert plan.ahead[-1] == 99
 
 
 def test_two_frames_are_the_first_and_the_last() -> None:
-    assert run(Plan(steady(100), range(100), adaptive=True), Pace(), Machine([10.0]), 20.0) == [0, 99]
+    assert run(Plan(steady(100), range(1, 100), adaptive=True, current=0), Pace(), Machine([10.0]), 20.0) == [0, 99]
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_a_single_frame_is_a_whole_plan(adaptive: bool) -> None:
-    plan = Plan([0.0], range(1), adaptive)
+    plan = Plan([0.0], range(0), adaptive, current=0)
     assert run(plan, Pace(), Machine([0.5]), 20.0) == [0]
     assert plan.ahead == []
 
 
 def test_a_session_that_goes_on_chooses_from_what_comes_after_its_last_frame() -> None:
     plan = Plan(steady(100), range(51, 100), adaptive=True, current=50)
-    pace = Pace()
-    pace.add(1.0)
-    tracked = run(plan, pace, Machine([1.0]), 10.0)
+    tracked = run(plan, Pace(), Machine([1.0]), 10.0)
     assert len(tracked) == 10
-    assert tracked[0] > 51
+    assert tracked[1] > 51
     assert tracked[-1] == 99
 
 
 def test_only_a_plan_that_stands_is_worth_reading_ahead() -> None:
-    plan = Plan(steady(100), range(100), adaptive=True)
-    pace = Pace()
+    plan = Plan(steady(100), range(1, 100), adaptive=True, current=0)
     assert plan.certain == []
-    for _ in range(2):
-        plan.take(pace.fitting(20.0, 600))
-        pace.add(1.0)
-        assert plan.certain == []
-    plan.take(pace.fitting(18.0, 600))
-    assert len(plan.certain) == 17
-    assert Plan(steady(10), range(10), adaptive=False).certain == list(range(10))
+    plan.take(19)
+    assert plan.certain == []
+    plan.take(18)
+    assert plan.certain == plan.ahead
+    assert len(plan.ahead) == 17
+    plan.take(3)
+    assert len(plan.ahead) == 2
+    assert set(plan.ahead) < set(plan.certain)
+    assert Plan(steady(10), range(1, 10), adaptive=False, current=0).certain == list(range(1, 10))
 
 
 def test_nothing_is_known_before_the_first_frame() -> None:

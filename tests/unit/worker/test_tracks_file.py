@@ -31,7 +31,7 @@ def any_tracks(draw: st.DrawFn) -> Tracks:
     count = draw(st.integers(1, 3))
     times = sorted(draw(st.sets(st.floats(0, 100), max_size=5)))
     frames = tuple(TrackedFrame(time_s, tuple(draw(objects(n + 1)) for n in range(count))) for time_s in times)
-    return Tracks("ab" * 32, *SIZE, 100.0, 0.0, 100.0, "fast", count, frames, (1.5,))
+    return Tracks("ab" * 32, *SIZE, 100.0, 0.0, 100.0, "fast", count, draw(st.booleans()), frames, (1.5,))
 
 
 @given(any_tracks())
@@ -47,7 +47,7 @@ def sample() -> dict[str, Any]:
         )
         for time_s in (0.0, 0.5)
     )
-    fields: dict[str, Any] = json.loads(Tracks("0" * 64, *SIZE, 2.0, 0.0, 1.0, "fast", 2, frames).to_bytes())
+    fields: dict[str, Any] = json.loads(Tracks("0" * 64, *SIZE, 2.0, 0.0, 1.0, "fast", 2, True, frames).to_bytes())
     return fields
 
 
@@ -72,6 +72,7 @@ WRONG: dict[str, Any] = {
     "a mask of numbers": lambda d: d["frames"][0]["objects"][0].update(counts=[1, 2]),
     "a mask in Korean": lambda d: d["frames"][0]["objects"][0].update(counts="마스크"),
     "a quality of no number": lambda d: d["frames"][0]["objects"][0].update(predicted_iou=float("nan")),
+    "a complete of 1": lambda d: d.update(complete=1),
     "no frames": lambda d: d.pop("frames"),
     "frames that are a number": lambda d: d.update(frames=3),
 }

@@ -5,8 +5,8 @@ numbers are checked. The run lengths themselves are only checked by media/rle.py
 nothing heavy: server and children use it.
 
     {"format": "sam2-mcp/tracks/1", "source_sha256": "...", "width_px": 640, "height_px": 360, "duration_s": 6.0,
-     "start_s": 0.0, "end_s": 6.0, "quality": "balanced", "object_count": 2, "failed_times_s": [],
-     "frames": [{"time_s": 0.0, "objects": [
+     "start_s": 0.0, "end_s": 6.0, "quality": "balanced", "object_count": 2, "complete": true,
+     "failed_times_s": [], "frames": [{"time_s": 0.0, "objects": [
         {"number": 1, "box_xyxy_px": [10, 10, 50, 60], "area_px": 1830, "predicted_iou": 0.97, "counts": "..."},
         {"number": 2, "box_xyxy_px": null, "area_px": 0, "predicted_iou": 0.0, "counts": null}]}]}
 
@@ -68,7 +68,8 @@ class TrackedFrame:
 class Tracks:
     """A whole tracking. Times are seconds since the first frame of the video; `frames` rise in time.
 
-    `start_s` to `end_s` is the range that was asked for, `failed_times_s` are its damaged frames.
+    `start_s` to `end_s` is the range that was asked for, `failed_times_s` are its damaged frames. Until the tracking is
+    `complete`, nothing is known of what comes after the last frame.
     """
 
     source_sha256: str
@@ -79,6 +80,7 @@ class Tracks:
     end_s: float
     quality: str
     object_count: int
+    complete: bool
     frames: tuple[TrackedFrame, ...]
     failed_times_s: tuple[float, ...] = ()
 
@@ -143,6 +145,7 @@ def _tracks(fields: Mapping[str, Any]) -> Tracks:
         end_s=_seconds(fields["end_s"]),
         quality=str(fields["quality"]),
         object_count=count,
+        complete=_truth(fields["complete"]),
         frames=frames,
         failed_times_s=tuple(map(_seconds, fields["failed_times_s"])),
     )
@@ -178,6 +181,12 @@ def _span(first: Any, last: Any, end: int) -> tuple[int, int]:
 def _whole(value: Any, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
         raise ValueError("a number is out of its range")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("neither true nor false")
     return value
 
 

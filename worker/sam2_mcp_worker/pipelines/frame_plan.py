@@ -16,8 +16,8 @@ from statistics import fmean
 TIME_TOLERANCE_S = 0.0005
 # The pace follows the last steps only, so that a machine that has become busy, or free again, is noticed at once.
 RECENT_STEPS = 3
-# The first frame shows what the picture costs, the second what the memory of earlier frames adds: then the plan stands.
-_FREELY_CHOSEN = 3
+# The first frame shows what a picture costs, the second what the memory of earlier ones adds: then the plan stands.
+_FREELY_CHOSEN = 2
 
 
 def frames_between(times_s: Sequence[float], start_s: float, end_s: float) -> range:
@@ -119,25 +119,24 @@ class Pace:
 
 @dataclass(slots=True)
 class Plan:
-    """The frames of one propagation: `ahead` are those to come, as far as they are known.
+    """The frames of a propagation after `current`, which is tracked already; `ahead` are those that are to come.
 
-    With a given spacing the pool is the plan. Without one (`adaptive`) the second and third frame are chosen from the
-    pace of those before them, and with the third all others; from then on a slower pace thins what remains, evenly,
+    With a given spacing the pool is the plan. Without one (`adaptive`) the next two frames are chosen from the pace of
+    those before them, and with the second of them all others; from then on a slower pace thins what remains, evenly,
     and nothing is added.
 
     Args:
         times_s: times of all frames of the video.
-        pool: indices to choose from, rising.
-        current: the frame that was tracked last; None at the start of a session, whose first frame is that of the pool.
+        pool: indices to choose from, rising, behind `current`.
     """
 
     times_s: Sequence[float]
     pool: Sequence[int]
     adaptive: bool
-    current: int | None = None
+    current: int
     ahead: list[int] = field(init=False)
-    taken: int = field(default=0, init=False)
     _chosen: list[int] = field(init=False)
+    _taken: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.ahead = self._chosen = list(self.pool)
@@ -145,26 +144,25 @@ class Plan:
     @property
     def certain(self) -> list[int]:
         """The frames among which `take` will stay: worth reading ahead. Empty as long as the plan does not stand."""
-        return self._coming(self._chosen) if not self.adaptive or self.taken >= _FREELY_CHOSEN else []
+        stands = not self.adaptive or self._taken >= _FREELY_CHOSEN
+        return self._coming(self._chosen) if stands else []
 
     def take(self, fitting: int) -> int | None:
         """The frame to track next when `fitting` more fit; None when none fits or none is left."""
         if fitting < 1 or not self.ahead:
             return None
-        if self.adaptive and self.current is not None:
-            if self.taken < _FREELY_CHOSEN:
-                self.ahead = self._chosen = self._evenly(self.pool, fitting)
-            elif fitting < len(self.ahead):
-                # From the whole plan, not from what an earlier slowness left of it: thinned twice is not even.
-                self.ahead = self._evenly(self._chosen, fitting)
+        if self.adaptive and self._taken < _FREELY_CHOSEN:
+            self.ahead = self._chosen = self._evenly(self.pool, fitting)
+        elif self.adaptive and fitting < len(self.ahead):
+            # From the whole plan, not from what an earlier slowness left of it: thinned twice is not even.
+            self.ahead = self._evenly(self._chosen, fitting)
         self.current = self.ahead[0]
         self.ahead = self.ahead[1:]
-        self.taken += 1
+        self._taken += 1
         return self.current
 
     def _coming(self, frames: Sequence[int]) -> list[int]:
-        return list(frames if self.current is None else frames[bisect_right(frames, self.current) :])
+        return list(frames[bisect_right(frames, self.current) :])
 
     def _evenly(self, candidates: Sequence[int], count: int) -> list[int]:
-        assert self.current is not None
         return choose_even(self.times_s, [self.current, *self._coming(candidates)], count + 1)[1:]

@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sam2_mcp_worker.disk import check_data_dir
+from sam2_mcp_worker.engines.segmenter import segmenter_identity
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.segmentation import choose
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
 
@@ -42,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("language data", lambda: str(settings.find_tessdata())),
         ("data directory", lambda: _data_dir(settings)),
         ("port", lambda: _port(settings)),
+        ("segmentation", lambda: _segmentation(settings)),
         ("processes", lambda: asyncio.run(_processes(settings))),
     ]
     findings = [_check(name, check) for name, check in checks]
@@ -86,11 +89,21 @@ def _port(settings: Settings) -> str:
     return f"{settings.port} is free"
 
 
+def _segmentation(settings: Settings) -> str:
+    """The engine that would be taken. Having none is a state that may be meant, not a failure."""
+    choice = choose(settings)
+    if choice.engine is None:
+        assert choice.no_masks is not None
+        return f"off: {choice.no_masks.public_text}"
+    identity = segmenter_identity(choice.engine, choice.weights)
+    return f"{identity}{'' if choice.no_tracking is None else f'; {choice.no_tracking.public_text}'}"
+
+
 async def _processes(settings: Settings) -> str:
     services = Services(settings)
     await services.start()
     try:
-        await asyncio.gather(services.ocr_pool.wait_ready(), services.decoders.wait_ready())
-        return f"{services.ocr_pool.size} OCR and {services.decoders.size} decoder processes load"
+        await asyncio.gather(*(pool.wait_ready() for pool in services.pools))
+        return f"{', '.join(f'{pool.size} {pool.name}' for pool in services.pools)}: all load"
     finally:
         await services.close()

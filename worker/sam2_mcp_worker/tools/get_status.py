@@ -15,9 +15,9 @@ from sam2_mcp_worker.version import worker_version
 
 DESCRIPTION = """\
 Tells what this server can do right now: whether it is ready, which engines read text and cut masks, \
-which tools are not available and why, whether anything costs money, the limits on files, pages and time, and how much work is \
-waiting. Call it once at the start, or when another tool reports that something is not available. It \
-takes no arguments, reads no file and answers at once."""
+which tools are not available and why, whether anything costs money, the limits on files, pages and \
+time, and how much work is waiting. Call it once at the start, or when another tool reports that \
+something is not available. It takes no arguments, reads no file and answers at once."""
 
 
 class Engine(BaseModel):

@@ -19,7 +19,7 @@ from sam2_mcp_worker.media.bit_search import Found, approximate
 # wrong, bad print 15 %, which leaves 83 % of the letters right; unlike phrases share up to 52 % (vision.md 6).
 NEAR_ERRORS = 0.25
 # With fewer letters every second word would be a look-alike.
-NEAR_MIN_LETTERS = 4
+NEAR_MIN_LETTERS = 5
 # A reading this unlike is told as the closest one to a phrase that was not found, and never covered.
 TOLD_ERRORS = 0.45
 # Lines of one column: the middle of the next one lies within this many heights (boxes of print are 1.2 em high, lines

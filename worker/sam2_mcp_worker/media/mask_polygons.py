@@ -45,7 +45,7 @@ class _Traced:
 def mask_polygons(
     inside: NDArray[np.bool_], origin_xy_px: tuple[int, int], max_vertices: int = MAX_VERTICES
 ) -> tuple[list[Outline], float]:
-    """Polygons of a mask whose top left pixel lies at `origin_xy_px`, largest part first.
+    """Polygons of a mask whose top left pixel lies at `origin_xy_px`, largest part first; 4 vertices at least.
 
     Returns:
         The outlines, and the tolerance used, px: every pixel in which mask and polygons (even-odd) differ lies within
@@ -122,17 +122,27 @@ def _largest(
     traced: list[_Traced], rings: dict[int, Ring], tolerance: float, max_vertices: int
 ) -> tuple[dict[int, Ring], float]:
     """As many rings as fit, the largest first; the tolerance says how deep the missing ones are."""
-    kept: dict[int, Ring] = {}
-    vertices = 0
-    for number in sorted(rings, key=lambda n: (-traced[n].area_px, n)):
+    main, *others = sorted(rings, key=lambda n: (-traced[n].area_px, n))
+    kept = {main: rings[main]}
+    while len(kept[main]) > max_vertices and tolerance < traced[main].long_side_px:
+        tolerance *= 1.5
+        kept[main] = _simplify(traced[main].ring, tolerance)
+    if len(kept[main]) > max_vertices:  # no coarser outline of it has an area: its box then
+        kept[main] = _corners(traced[main].ring)
+        tolerance = max(tolerance, float(traced[main].short_side_px))
+    for number in others:
         parent = traced[number].parent
-        fits = vertices + len(rings[number]) <= max_vertices and (parent is None or parent in kept)
-        if fits or not kept:
+        fits = _count(kept) + len(rings[number]) <= max_vertices
+        if fits and (parent is None or parent in kept):
             kept[number] = rings[number]
-            vertices += len(rings[number])
         else:
             tolerance = max(tolerance, traced[number].short_side_px / 2)
     return kept, tolerance
+
+
+def _corners(ring: Ring) -> Ring:
+    (x0, y0), (x1, y1) = ring.min(axis=0), ring.max(axis=0)
+    return np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], np.int32)
 
 
 def _count(rings: dict[int, Ring]) -> int:

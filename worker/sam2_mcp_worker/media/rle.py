@@ -86,10 +86,10 @@ def expand_runs(counts: str) -> list[int]:
     """
     runs: list[int] = []
     value = shift = 0
-    for code in counts.encode("ascii", "replace"):
-        bits = code - 48
+    for character in counts:
+        bits = ord(character) - 48
         if not 0 <= bits < 64:
-            raise _invalid(f"character {chr(code)!r} in counts")
+            raise _invalid(f"counts hold the character {character!r}")
         value |= (bits & 0x1F) << shift
         shift += 5
         if bits & 0x20:

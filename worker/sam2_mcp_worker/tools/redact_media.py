@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
+from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.pipelines.redact_media import Redaction, redact_media
 from sam2_mcp_worker.pipelines.redact_request import RedactRequest
 from sam2_mcp_worker.pipelines.redact_request import Region as RequestedRegion
@@ -28,60 +29,46 @@ work: call again with the same arguments plus it. A redacted image is a PNG. End
 
 
 class Region(BaseModel):
-    """A place to cover."""
+    """A place to cover: one of the boxes or a handle."""
 
     model_config = ConfigDict(extra="forbid")
 
-    box_xyxy_px: Annotated[
-        tuple[int, int, int, int] | None, Field(description="x0, y0, x1, y1 in pixels, origin top left")
-    ] = None
-    box_xyxy_pt: Annotated[
-        tuple[float, float, float, float] | None, Field(description="The same in points, for PDFs")
-    ] = None
-    page_number: Annotated[int | None, Field(ge=1, description="PDF page from 1")] = None
-    start_s: Annotated[float | None, Field(ge=0, description="Video: covered from here; absent: from the start")] = None
-    end_s: Annotated[float | None, Field(ge=0, description="Video: covered up to here; absent: to the end")] = None
-    shape: Annotated[Literal["box", "mask"], Field(description="mask: cut to the object in the box, images only")] = (
-        "box"
-    )
-    handle: Annotated[str, Field(max_length=80, description="art_... of a mask or of tracks, instead of a box")] = ""
+    box_xyxy_px: Annotated[list[int], Field(max_length=4, description="Pixels, origin top left")] = []
+    box_xyxy_pt: Annotated[list[float], Field(max_length=4, description="PDF: points")] = []
+    page_number: Annotated[int, Field(ge=0, description="PDF: page from 1")] = 0
+    start_s: Annotated[float, Field(ge=0, description="Video: covered from here")] = 0
+    end_s: Annotated[float, Field(ge=0, description="Video: up to here; 0: the end")] = 0
+    shape: Annotated[Literal["box", "mask"], Field(description="mask: cut to the object in the box; images")] = "box"
+    handle: Annotated[str, Field(max_length=80, description="art_... of a mask or of tracks")] = ""
+
+    def requested(self, number: int) -> RequestedRegion:
+        """The pipeline's form."""
+        return RequestedRegion(
+            number,
+            box_xyxy_px=_four(number, self.box_xyxy_px),
+            box_xyxy_pt=_four(number, self.box_xyxy_pt),
+            page_number=self.page_number or None,
+            start_s=self.start_s or None,
+            end_s=self.end_s or None,
+            shape=self.shape,
+            handle=self.handle.strip(),
+        )
 
 
-class Closest(BaseModel):
-    """The reading that is least unlike a phrase that was not found."""
-
-    text: str
-    similarity: float
-    page_number: int | None = None
-    box_xyxy_px: list[int] | None = None
-    box_xyxy_pt: list[float] | None = None
+Number = TypeVar("Number", int, float)
 
 
-class NotFound(BaseModel):
-    """A phrase that was found nowhere in what was read."""
-
-    phrase: str
-    closest: Closest | None = None
-
-
-class Covered(BaseModel):
-    """One covered area."""
-
-    region: Annotated[int | None, Field(description="Which of regions, from 1")] = None
-    phrase: str | None = None
-    match: Annotated[
-        Literal["exact", "near"] | None, Field(description="near: OCR read something like it; see read_as")
-    ] = None
-    read_as: str | None = None
-    page_number: int | None = None
-    box_xyxy_px: list[int] | None = None
-    box_xyxy_pt: list[float] | None = None
-    start_s: float | None = None
-    end_s: float | None = None
-    shape: Literal["box", "mask"]
-    source: Annotated[str, Field(description="box, handle, ocr or text_layer")]
-    margin_px: Annotated[int | None, Field(description="How far a mask was grown")] = None
-    note: str | None = None
+def _four(number: int, values: list[Number]) -> tuple[Number, Number, Number, Number] | None:
+    if not values:
+        return None
+    if len(values) != 4:
+        raise WorkerError(
+            "region_invalid",
+            f"the box of region {number} has {len(values)} numbers",
+            rule="a box is [x0, y0, x1, y1]",
+            next_step="correct it and call again",
+        )
+    return values[0], values[1], values[2], values[3]
 
 
 class RedactedMedia(BaseModel):
@@ -94,14 +81,22 @@ class RedactedMedia(BaseModel):
     name: str | None = None
     size_bytes: int | None = None
     covered_count: int | None = None
-    covered: Annotated[list[Covered] | None, Field(description="At most 100 are listed")] = None
-    not_found: list[NotFound] | None = None
+    covered: Annotated[
+        list[dict[str, Any]] | None,
+        Field(
+            description="Up to 100 areas: region (its number) or phrase, match (near: OCR read something like it, see "
+            "read_as), box, page_number, times, shape, source, note"
+        ),
+    ] = None
+    not_found: Annotated[
+        list[dict[str, Any]] | None, Field(description="phrase, and the closest text that was read")
+    ] = None
     incomplete_because: list[str] | None = None
-    method: Literal["fill", "pixelate", "blur"] | None = None
+    method: str | None = None
     method_note: str | None = None
     verified: Annotated[list[str] | None, Field(description="What was checked on the file, and holds")] = None
     notes: list[str] | None = None
-    doing: Annotated[str | None, Field(description="What is being done while status is running")] = None
+    doing: str | None = None
     cursor: str | None = None
     next_step: str | None = None
 
@@ -129,18 +124,14 @@ def _model(redaction: Redaction) -> RedactedMedia:
         name=artifact.name if artifact else None,
         size_bytes=artifact.size_bytes if artifact else None,
         covered_count=len(result["covered"]),
-        covered=[Covered(**entry) for entry in result["covered"][:MAX_LISTED]],
-        not_found=[NotFound(**entry) for entry in result["not_found"]] or None,
+        covered=result["covered"][:MAX_LISTED] or None,
+        not_found=result["not_found"] or None,
         incomplete_because=result["incomplete_because"] or None,
         method=result["method"],
         method_note=result["method_note"],
         verified=result["verified"] or None,
         notes=result["notes"] or None,
     )
-
-
-def _regions(regions: list[Region]) -> tuple[RequestedRegion, ...]:
-    return tuple(RequestedRegion(number=number, **dict(region)) for number, region in enumerate(regions, 1))
 
 
 def register(server: MCPServer[Any], services: Services) -> None:
@@ -162,7 +153,8 @@ def register(server: MCPServer[Any], services: Services) -> None:
         password: Annotated[str, Field(max_length=1000, description="For a PDF that needs one")] = "",
         cursor: Annotated[str, Field(description="From the result before, to go on")] = "",
     ) -> Annotated[CallToolResult, RedactedMedia]:
-        request = RedactRequest(source, _regions(regions), tuple(phrases), method, audio, password, cursor)
+        asked = tuple(region.requested(number) for number, region in enumerate(regions, 1))
+        request = RedactRequest(source, asked, tuple(phrases), method, audio, password, cursor)
         redaction = await redact_media(services, request)
         return reply(_model(redaction), [redaction.artifact] if redaction.artifact else [])
 

@@ -25,6 +25,7 @@ from sam2_mcp_worker.result_cache import ResultCache
 from sam2_mcp_worker.segmentation import Choice, choose
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.sources import Sources
+from sam2_mcp_worker.track_store import TrackStore
 from sam2_mcp_worker.uploads import Uploads
 from sam2_mcp_worker.workdirs import WorkRoot
 
@@ -45,6 +46,7 @@ class Services:
         self.uploads = Uploads(data / "files", max_bytes=settings.max_upload_bytes, retention_h=settings.retention_h)
         self.artifacts = Artifacts(data / "artifacts", settings.retention_h)
         self.cache = ResultCache(data / "cache")
+        self.tracks = TrackStore(data / "tracks")
         self.jobs = Jobs(settings.background_limit_s)
         self.sources = Sources(self.uploads, settings.allowed_roots, Fetcher(settings.allowed_url_hosts))
         self.decoders = ChildPool(
@@ -144,6 +146,7 @@ class Services:
             (self.uploads, self.settings.files_max_bytes),
             (self.artifacts, self.settings.artifacts_max_bytes),
             (self.cache, self.settings.cache_max_bytes),
+            (self.tracks, self.settings.tracks_max_bytes),
         ):
             removed = sweep(store.entries(), max_age_s=max_age_s, max_bytes=max_bytes)
             if removed:

@@ -101,6 +101,11 @@ class Settings(BaseSettings):
     artifacts_max_bytes: int = Field(2 * 1024**3, ge=0, description="Disk for artifacts; the longest unused go first.")
     cache_max_bytes: int = Field(1024**3, ge=0, description="Disk for cached readings; the longest unused go first.")
 
+    # An unfinished tracking keeps 10-60 MB of the engine's memory, a finished one small pictures of its frames.
+    tracks_max_bytes: int = Field(
+        2 * 1024**3, ge=0, description="Disk for what track_video goes on from; the longest unused go first."
+    )
+
     ocr_processes: int = Field(0, ge=0, le=64, description="OCR child processes; 0 means one per core, at most 4.")
     decoder_processes: int = Field(2, ge=1, le=64, description="Child processes that decode PDFs and images.")
     decoder_memory_bytes: int = Field(

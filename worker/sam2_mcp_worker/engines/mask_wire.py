@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_worker.engines.ports import ObjectMask, Polygon
+from sam2_mcp_worker.engines.ports import Box, ObjectMask, Polygon
 
 Ring = tuple[tuple[int, int], ...]
 
@@ -27,9 +27,9 @@ def mask_to_json(mask: ObjectMask) -> dict[str, Any]:
 
 def mask_from_json(fields: dict[str, Any]) -> ObjectMask:
     """The inverse of `mask_to_json`."""
-    box, path = fields["box"], fields["path"]
+    path = fields["path"]
     return ObjectMask(
-        box_xyxy_px=(box[0], box[1], box[2], box[3]) if box else None,
+        box_xyxy_px=box_from_json(fields["box"]),
         mask_path=Path(path) if path else None,
         area_px=int(fields["area_px"]),
         predicted_iou=float(fields["predicted_iou"]),
@@ -41,6 +41,14 @@ def mask_from_json(fields: dict[str, Any]) -> ObjectMask:
         ),
         polygon_tolerance_px=float(fields["tolerance_px"]),
     )
+
+
+def box_from_json(edges: Sequence[int] | None) -> Box | None:
+    """`[x0, y0, x1, y1]` as a tuple; None for none."""
+    if not edges:
+        return None
+    x0, y0, x1, y1 = edges
+    return int(x0), int(y0), int(x1), int(y1)
 
 
 def ring_from_json(points: Iterable[Sequence[int]]) -> Ring:

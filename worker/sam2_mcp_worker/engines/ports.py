@@ -149,7 +149,8 @@ class Segmenter(Protocol):
     ) -> list[ObjectMask]:
         """The masks of at most `PROMPTS_PER_CHUNK` prompts; result i belongs to prompt i. PNGs go below `mask_dir`.
 
-        A picture that is not embedded any more is embedded again.
+        A picture that is not embedded any more is embedded again. In a huge one each prompt may need an embedding of
+        its own, so that only one prompt is a short step (`embed_windows.prompts_per_step`).
 
         Raises:
             WorkerError: as `encode`.

@@ -24,8 +24,8 @@ from sam2_mcp_worker.engines.embed_windows import (
 )
 from sam2_mcp_worker.engines.embedding_cache import EmbeddingCache
 from sam2_mcp_worker.engines.mask_output import describe_mask
-from sam2_mcp_worker.engines.mask_wire import mask_to_json
-from sam2_mcp_worker.engines.ports import Box, ObjectPrompt, Quality
+from sam2_mcp_worker.engines.mask_wire import box_from_json, mask_to_json
+from sam2_mcp_worker.engines.ports import Box, Quality
 from sam2_mcp_worker.engines.sam_predictor import Embedding, MaskPredictor, prompt_from_params
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.masks import cut_mask
@@ -82,10 +82,14 @@ def encode(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def masks(params: dict[str, Any]) -> dict[str, Any]:
-    """The masks of `prompts` on the picture; PNGs go into `mask_dir`, which must be there."""
+    """The masks of `prompts` on the picture; PNGs go into `mask_dir`, which must be there.
+
+    A prompt that is small in a huge picture is looked at in a window. Where its object runs out of that, the answer is
+    `{"window": ...}`, the wider one to ask for next: one embedding a task, so that deadlines are kept between.
+    """
     picture = _picture(params)
     folder = Path(params["mask_dir"])
-    return {"masks": [_mask(picture, prompt_from_params(prompt), folder) for prompt in params["prompts"]]}
+    return {"masks": [_mask(picture, prompt, folder) for prompt in params["prompts"]]}
 
 
 # The tracking tasks of SAM 2 are added by `setup`, so that the ONNX engine needs no torch.
@@ -156,14 +160,13 @@ def _embed(picture: _Picture, window: Box) -> Embedding:
     return embedding
 
 
-def _mask(picture: _Picture, prompt: ObjectPrompt, folder: Path) -> dict[str, Any]:
-    """One object, in the smallest window that holds it."""
-    size = picture.size_px
-    window = first_window(prompt, size)
-    while True:
-        [logits] = _loaded().predictor.decode(_embed(picture, window), [inside_window(prompt, window)])
-        mask = cut_mask(logits.logits, window, logits.extent_xy)
-        if not runs_out(mask.box_xyxy_px, window, size):
-            path = folder / f"mask-{secrets.token_hex(8)}.png"
-            return mask_to_json(describe_mask(mask, logits.predicted_iou, size, path))
-        window = wider_window(window, prompt, size)
+def _mask(picture: _Picture, params: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """One object in its window; `window` of the prompt's parameters, or the first one to try."""
+    prompt = prompt_from_params(params)
+    window = box_from_json(params.get("window")) or first_window(prompt, picture.size_px)
+    [logits] = _loaded().predictor.decode(_embed(picture, window), [inside_window(prompt, window)])
+    mask = cut_mask(logits.logits, window, logits.extent_xy)
+    if runs_out(mask.box_xyxy_px, window, picture.size_px):
+        return {"window": wider_window(window, prompt, picture.size_px)}
+    path = folder / f"mask-{secrets.token_hex(8)}.png"
+    return mask_to_json(describe_mask(mask, logits.predicted_iou, picture.size_px, path))

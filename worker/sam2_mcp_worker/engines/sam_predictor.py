@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sam2_mcp_worker.engines.mask_wire import box_from_json
 from sam2_mcp_worker.engines.ports import ObjectPrompt, Quality
 
 
@@ -60,6 +61,5 @@ class MaskPredictor(Protocol):
 
 def prompt_from_params(params: dict[str, Any]) -> ObjectPrompt:
     """The inverse of `ObjectPrompt.to_params`."""
-    box = params.get("box")
     points = tuple((int(x), int(y), bool(positive)) for x, y, positive in params.get("points", ()))
-    return ObjectPrompt(tuple(int(edge) for edge in box) if box else None, points)  # type: ignore[arg-type]
+    return ObjectPrompt(box_from_json(params.get("box")), points)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_worker.engines.embed_windows import prompts_per_step
+from sam2_mcp_worker.engines.embed_windows import has_windows
 from sam2_mcp_worker.engines.mask_wire import mask_from_json
 from sam2_mcp_worker.engines.ports import ObjectMask, ObjectPrompt, Quality
 from sam2_mcp_worker.execution.port import TaskRunner
@@ -60,14 +60,29 @@ class SamSegmenter:
             "quality": quality,
             "mask_dir": str(mask_dir),
         }
-        # Where each prompt may need an embedding of its own, each is a step of its own under the same timeout.
-        at_once = prompts_per_step((pixels.width_px, pixels.height_px))
-        found: list[ObjectMask] = []
-        for start in range(0, len(prompts), at_once):
-            chunk = {**params, "prompts": [prompt.to_params() for prompt in prompts[start : start + at_once]]}
-            answer = await self._pool.run("masks", chunk, timeout_s=timeout_s, job=job, finish=True)
-            found += map(mask_from_json, answer["masks"])
-        return found
+        asked = [prompt.to_params() for prompt in prompts]
+        if not has_windows((pixels.width_px, pixels.height_px)):
+            answers = await self._step(params, asked, job, timeout_s)
+        else:
+            answers = [await self._in_windows(params, prompt, job, timeout_s) for prompt in asked]
+        return [mask_from_json(answer) for answer in answers]
+
+    async def _in_windows(
+        self, params: dict[str, Any], prompt: dict[str, Any], job: str, timeout_s: float
+    ) -> dict[str, Any]:
+        """One object of a huge picture; each window that it is looked at in is a step of its own."""
+        [answer] = await self._step(params, [prompt], job, timeout_s)
+        while "window" in answer:
+            [answer] = await self._step(params, [{**prompt, "window": answer["window"]}], job, timeout_s)
+        return answer
+
+    async def _step(
+        self, params: dict[str, Any], prompts: list[dict[str, Any]], job: str, timeout_s: float
+    ) -> list[dict[str, Any]]:
+        step = {**params, "prompts": prompts}
+        answer = await self._pool.run("masks", step, timeout_s=timeout_s, job=job, finish=True)
+        masks: list[dict[str, Any]] = answer["masks"]
+        return masks
 
 
 def child_config(

@@ -94,7 +94,7 @@ def save_mask(path: Path, inside: NDArray[np.bool_], box_xyxy_px: Box) -> None:
     """Write the pixels of a mask as an 8-bit grey PNG of the size of its box, 255 = inside; all of it or nothing."""
     x0, y0, x1, y1 = box_xyxy_px
     assert inside.shape == (y1 - y0, x1 - x0), "the pixels of a mask are those of its box"
-    done, data = cv2.imencode(".png", inside.astype(np.uint8) * 255, [cv2.IMWRITE_PNG_COMPRESSION, PNG_LEVEL])
+    done, data = cv2.imencode(".png", inside.view(np.uint8) * np.uint8(255), [cv2.IMWRITE_PNG_COMPRESSION, PNG_LEVEL])
     assert done, "a grey PNG can always be written"
     half = path.with_name(path.name + ".part")
     with storage_errors():  # and no folder is made: one that is gone belonged to a call that has ended

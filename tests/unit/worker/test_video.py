@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import bisect
-import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from av.video.reformatter import Colorspace
+from tests.fakes.videos import Clip, index_clip, read_index, uneven_times
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
-from sam2_mcp_worker.media.video import LostFrame, VideoFacts, VideoFrame, list_times, probe_video, read_frames
-from tests.fakes.videos import Clip, index_clip, read_index, scratched, truncated, uneven_times
+from sam2_mcp_worker.media.video import LostFrame, VideoFacts, VideoFrame, probe_video, read_frames
 
 MS = Fraction(1, 1000)
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sam2_mcp_worker.media import image_child, mask_files, mask_overlay, overlay, page_ink, pdf_child, video_child
+from sam2_mcp_worker.media import (
+    image_child,
+    mask_files,
+    mask_overlay,
+    overlay,
+    page_ink,
+    pdf_child,
+    video_child,
+    video_encoder,
+)
 
 
 def setup(config: dict[str, Any]) -> None:
@@ -20,4 +29,5 @@ TASKS = {
     **mask_overlay.TASKS,
     **page_ink.TASKS,
     **video_child.TASKS,
+    **video_encoder.TASKS,
 }

@@ -8,7 +8,7 @@ are left as they are stored.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ async def read_frames(
     keep: bool = False,
     thumbnail_px: int = 0,
     max_pixels: int = MAX_FRAME_PIXELS,
-) -> AsyncIterator[VideoFrame | LostFrame]:
+) -> AsyncGenerator[VideoFrame | LostFrame, None]:
     """The frames on screen at the given times, in order, while the next ones are being decoded.
 
     The frame on screen at `t` is the last whose own time is not later than `t`; behind the end it is the last frame.
@@ -142,7 +142,7 @@ async def read_frames(
     async for frame in steps.frames():
         yield frame
         if not keep and isinstance(frame, VideoFrame):
-            frame.pixels.path.unlink(missing_ok=True)
+            await asyncio.to_thread(frame.pixels.path.unlink, missing_ok=True)
 
 
 class _Steps:
@@ -176,7 +176,7 @@ class _Steps:
         }
         self._most = max(1, STEP_BYTES // (facts.width_px * facts.height_px * 3))
 
-    async def frames(self) -> AsyncIterator[VideoFrame | LostFrame]:
+    async def frames(self) -> AsyncGenerator[VideoFrame | LostFrame, None]:
         index, count = 0, FIRST_STEP_FRAMES
         step = self._start(index, count)
         try:

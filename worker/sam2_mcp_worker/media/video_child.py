@@ -24,6 +24,8 @@ SCAN_S = 3.0
 _CUT_OFF_S = 0.5
 _CUT_OFF_SHARE = 0.02
 _DECIMALS = 6
+# Times are told with that many decimals: who asks for one of them means its frame, not the one before.
+ROUNDING_S = 1e-6
 
 
 def video_probe(params: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +84,8 @@ def on_screen(reader: VideoReader, times_s: list[float]) -> Iterator[Decoded | s
     shown: Decoded | None = None
     coming: Decoded | None = None
     frames: Iterator[Decoded] = iter(())
-    for number, wanted_s in enumerate(times_s):
+    for number, asked_s in enumerate(times_s):
+        wanted_s = asked_s + ROUNDING_S
         if number == 0 or (shown and reader.keyframe_between(coming.time_s if coming else shown.time_s, wanted_s)):
             frames = reader.frames(wanted_s)
             shown, coming = None, next(frames, None)
@@ -96,7 +99,7 @@ def _judged(shown: Decoded | None, gap_follows: bool, wanted_s: float) -> Decode
         return "frame_damaged: nothing of this video can be decoded"
     if shown.damaged:
         return f"frame_damaged: the frame at {shown.time_s:.3f} s is damaged"
-    if gap_follows and wanted_s > shown.time_s:
+    if gap_follows and wanted_s > shown.time_s + 2 * ROUNDING_S:
         return f"frame_damaged: what follows the frame at {shown.time_s:.3f} s cannot be decoded"
     return shown
 

@@ -13,6 +13,7 @@ from sam2_mcp_worker.media import (
     pdf_child,
     video_child,
     video_encoder,
+    video_sheet,
 )
 
 
@@ -30,4 +31,5 @@ TASKS = {
     **page_ink.TASKS,
     **video_child.TASKS,
     **video_encoder.TASKS,
+    **video_sheet.TASKS,
 }

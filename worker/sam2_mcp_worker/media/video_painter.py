@@ -82,7 +82,7 @@ class OutlinePainter:
 
     In tracked frames the outline is the mask's and thick. In the frames between two of them nothing was tracked: there
     the nearer outline moves along with the box between the two, thin. Where one of the two has lost the object, nothing
-    is drawn in between. Lost objects are named in the upper left corner.
+    is drawn in between. The upper left corner names lost objects, and frames before and behind all tracked ones.
     """
 
     def __init__(self, params: dict[str, Any]) -> None:
@@ -91,7 +91,10 @@ class OutlinePainter:
 
     def paint(self, rgb: Rgb, index: int, time_s: float) -> Rgb:
         """See `Painter`."""
-        draw_objects(rgb, self.objects_at(time_s), _tag_px(rgb))
+        if self._times_s and self._times_s[0] - SAME_FRAME_S <= time_s <= self._times_s[-1] + SAME_FRAME_S:
+            draw_objects(rgb, self.objects_at(time_s), _tag_px(rgb))
+        else:
+            _blit(rgb, tag("not tracked", _LOST, _HALO, _tag_px(rgb)), 2, 2)
         return rgb
 
     def objects_at(self, time_s: float) -> list[Drawn]:

@@ -36,7 +36,7 @@ def test_the_list_is_the_golden_one(tools: list[dict[str, Any]]) -> None:
 
 
 def test_every_tool_is_described_titled_and_annotated(tools: list[dict[str, Any]]) -> None:
-    assert [tool["name"] for tool in tools] == ["get_status", "read_text", "inspect_pdf", "redact_media"]
+    assert [tool["name"] for tool in tools] == ["get_status", "read_text", "segment_image", "inspect_pdf", "redact_media"]
     for tool in tools:
         assert 100 < len(tool["description"].encode("utf-8")) <= MOST_BYTES
         assert tool["title"]

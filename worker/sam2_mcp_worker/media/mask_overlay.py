@@ -254,11 +254,11 @@ def _legend(pen: ImageDraw.ImageDraw, sheet: Sheet, objects: Sequence[_Object]) 
 
     if any(item.mask.box_xyxy_px for item in objects):
         pen.rectangle((x, y - 6, x + 20, y + 6), fill=objects[0].colours[0])
-        x = words("object and its number", 20)
+        x = words("object", 20)
     if any(item.mask.box_xyxy_px is None for item in objects):
         _dotted(pen, (x, y - 6, x + 21, y + 7))
-        x = words("nothing found", 20)
-    for positive, text in ((True, "point on the object"), (False, "point beside it")):
+        x = words("not found", 20)
+    for positive, text in ((True, "point on it"), (False, "point beside it")):
         if any(point[2] is positive for item in objects for point in item.points):
             _draw_point(pen, (x + 5, y), positive)
             x = words(text, 10)

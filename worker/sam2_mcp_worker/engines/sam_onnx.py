@@ -81,7 +81,7 @@ class OnnxPredictor:
         coordinates, labels = prompt_arrays(prompt, embedding.size_px, embedding.scaled_px)
         inputs = {**embedding.features, **signature.prompt_inputs(coordinates, labels)}
         masks, scores = self._decoder.run([signature.masks, signature.scores], inputs)
-        best = best_mask(np.ravel(scores), points=labels.size)
+        best = best_mask(np.ravel(scores), ambiguous=prompt.box_xyxy_px is None and len(prompt.points) == 1)
         logits = np.asarray(masks, np.float32).reshape(-1, *masks.shape[-2:])[best]
         cells = (logits.shape[1] / signature.side_px, logits.shape[0] / signature.side_px)
         extent = (embedding.scaled_px[0] * cells[0], embedding.scaled_px[1] * cells[1])
@@ -129,12 +129,12 @@ def prompt_arrays(
     return table[:, :2], table[:, 2]
 
 
-def best_mask(scores: NDArray[np.float32], *, points: int) -> int:
-    """Which of the decoder's masks to take, as the reference does: by score, the first (made for clear prompts) aside.
+def best_mask(scores: NDArray[np.float32], *, ambiguous: bool) -> int:
+    """Which of the decoder's masks to take.
 
-    With one point and its padding the prompt is ambiguous and the three alternatives compete; with more, the first of
-    four is the answer.
+    Of four, the first is the one made for clear prompts; the others are the alternatives for a single point, among
+    which the score decides, as it does where there are only alternatives.
     """
     if scores.size < MASKS_WITH_SINGLE:
         return int(np.argmax(scores))
-    return 0 if points > 2 else 1 + int(np.argmax(scores[1:]))
+    return 1 + int(np.argmax(scores[1:])) if ambiguous else 0

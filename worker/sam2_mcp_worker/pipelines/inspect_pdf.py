@@ -71,10 +71,9 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
     """
     deadline = current_deadline()
     stored = await services.sources.resolve(request.source)
-    password_key = hashlib.sha256(request.password.encode("utf-8", "replace")).hexdigest()
-    document_key = (stored.sha256, password_key)
+    document_key = key_of(stored, request.password)
     pdf = PdfFile(stored.path, request.password)
-    page_count = await _page_count(services, pdf, document_key)
+    page_count = await count_pages(services, pdf, document_key)
     numbers = _selected(request.pages, page_count)
     key = cache_key(TOOL, *document_key, number_ranges(numbers), services.reader.identity)
     cursor_key = cache_key(key, request.detailed)
@@ -82,7 +81,7 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
 
     async def start(job: Job) -> None:
         async def work(number: int) -> dict[str, Any]:
-            return await _page(services, PageRequest(pdf, number, document_key, key))
+            return await page_result(services, PageRequest(pdf, number, document_key, key))
 
         limit = services.settings.ocr_process_count + EXTRA_PAGES_IN_FLIGHT
         await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
@@ -100,7 +99,18 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
         return Inspection(stored, page_count, coverage, pages, waiting, cursor, report)
 
 
-async def _page_count(services: Services, pdf: PdfFile, document_key: tuple[str, str]) -> int:
+def key_of(stored: StoredFile, password: str) -> tuple[str, str]:
+    """What identifies a document in cache keys: its content, and what the password opened of it."""
+    return stored.sha256, hashlib.sha256(password.encode("utf-8", "replace")).hexdigest()
+
+
+async def count_pages(services: Services, pdf: PdfFile, document_key: tuple[str, str]) -> int:
+    """How many pages the document has; `document_key` is its content hash and the hash of the password.
+
+    Raises:
+        WorkerError: it is no readable PDF, the password is wrong, or it has more pages than the setting allows.
+    """
+
     async def compute() -> int:
         return await pdf.page_count(services.decoders, timeout_s=services.settings.step_timeout_s, job=document_key[0])
 
@@ -129,7 +139,8 @@ def _selected(pages: str, page_count: int) -> list[int]:
         ) from error
 
 
-async def _page(services: Services, request: PageRequest) -> dict[str, Any]:
+async def page_result(services: Services, request: PageRequest) -> dict[str, Any]:
+    """What `inspect_page` finds on a page, from the cache when that is complete."""
     key = cache_key(
         "page",
         *request.document_key,

@@ -17,7 +17,8 @@ from sam2_mcp_worker.tools.server import INSTRUCTIONS, build_tool_server
 GOLDEN = Path(__file__).parents[1] / "golden" / "tools_list.json"
 # Claude Code cuts descriptions and instructions here (tool-rules.md 3 and 4).
 MOST_BYTES = 2048
-MOST_LIST_BYTES = 24 * 1024
+# A model sees names, descriptions and arguments: half of this. The rest describes results, for programs.
+MOST_LIST_BYTES = 32 * 1024
 
 
 @pytest.fixture
@@ -36,7 +37,8 @@ def test_the_list_is_the_golden_one(tools: list[dict[str, Any]]) -> None:
 
 
 def test_every_tool_is_described_titled_and_annotated(tools: list[dict[str, Any]]) -> None:
-    assert [tool["name"] for tool in tools] == ["get_status", "read_text", "segment_image", "inspect_pdf", "redact_media"]
+    names = ["get_status", "read_text", "segment_image", "track_video", "inspect_pdf", "redact_media"]
+    assert [tool["name"] for tool in tools] == names
     for tool in tools:
         assert 100 < len(tool["description"].encode("utf-8")) <= MOST_BYTES
         assert tool["title"]

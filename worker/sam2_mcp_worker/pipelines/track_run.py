@@ -169,9 +169,9 @@ class Propagation:
     async def _follow(self, feed: FrameFeed, work: Path) -> None:
         """Go on behind the last frame that was handled."""
         state = self._state
-        behind = self._course.span[0] if state.reached is None else state.reached
-        pool = [index for index in self._pool if index > behind]
-        plan = Plan(self._course.video.times_s, pool, self._course.adaptive, behind)
+        assert state.reached is not None, "the session has begun"
+        pool = frames_to_come(state, self._course)
+        plan = Plan(self._course.video.times_s, pool, self._course.adaptive, state.reached)
         self._announce(plan.ahead)
         while (index := plan.take(self._fitting(len(plan.ahead)))) is not None:
             self._announce([index, *plan.ahead])
@@ -182,10 +182,6 @@ class Propagation:
                 await self._save()
         state.complete = not plan.ahead
         await self._save()
-
-    @property
-    def _pool(self) -> Sequence[int]:
-        return self._course.first_pool if self._state.pool is None else self._state.pool
 
     def _fitting(self, ahead: int) -> int:
         most = min(ahead, self._services.settings.max_track_frames - len(self._state.frames))
@@ -309,6 +305,12 @@ async def _engine(work: Awaitable[Value]) -> Value:
         return await work
     except WorkerError as error:
         raise _MemoryLost(error) from error
+
+
+def frames_to_come(state: TrackState, course: Course) -> list[int]:
+    """What the current propagation may still take, behind what it has handled."""
+    pool = course.first_pool if state.pool is None else state.pool
+    return [index for index in pool if state.reached is None or index > state.reached]
 
 
 async def save_state(services: Services, key: str, state: TrackState) -> None:

@@ -39,7 +39,6 @@ class TrackState:
     own: set[int] = field(default_factory=set)
     frame_s: float | None = None
     thumbnail_px: tuple[int, int] | None = None
-    artifacts: dict[str, str] = field(default_factory=dict)
 
     def begin_propagation(self, pool: Iterable[int]) -> None:
         """The next propagation, over other frames; what was tracked stays."""
@@ -65,7 +64,6 @@ class TrackState:
             frames=dict(self.frames),
             failed=dict(self.failed),
             own=set(self.own),
-            artifacts=dict(self.artifacts),
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -88,7 +86,6 @@ class TrackState:
                 failed={int(index): str(reason) for index, reason in record["failed"]},
                 own=set(record["own"]),
                 thumbnail_px=tuple(record["thumbnail_px"]) if record["thumbnail_px"] else None,
-                artifacts=dict(record["artifacts"]),
             )
         except (KeyError, TypeError, ValueError):
             return None

@@ -25,7 +25,7 @@ from sam2_mcp_worker.artifacts import URI_PREFIX
 from sam2_mcp_worker.deadline import Deadline, call_budget_s, deadline_scope
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
-from sam2_mcp_worker.tools import get_status, inspect_pdf, read_text, redact_media, segment_image
+from sam2_mcp_worker.tools import get_status, inspect_pdf, read_text, redact_media, segment_image, track_video
 from sam2_mcp_worker.tools.schemas import slim
 from sam2_mcp_worker.version import worker_version
 
@@ -42,7 +42,8 @@ INSTRUCTIONS = """Reads images and PDFs exactly, on a machine without a GPU. Eve
 1. Give files by handle: POST the bytes to /files on this server, use the returned file_... as `source`. Paths below \
 an allowed folder and https URLs of allowed hosts work too, when the operator set them.
 2. Call inspect_pdf ONCE for a whole PDF (never page by page in parallel) or read_text for one image. segment_image \
-cuts objects of an image out to exact masks: mark all of them by boxes or points in one call.
+cuts objects of an image out to exact masks: mark all of them by boxes or points in one call; track_video follows them \
+through a video.
 3. When a result carries `cursor`, call the same tool again with the same arguments plus that cursor until none comes.
 4. Only claim that something is absent when no cursor is left, coverage.unreached and coverage.failed are empty and \
 undetected_ink is 0 in every result: what failed, was not reached or was not delivered was not read.
@@ -166,7 +167,7 @@ def _error_result(error: WorkerError) -> CallToolResult:
 def build_tool_server(services: Services) -> ToolServer:
     """The server with all tools in their fixed order."""
     server = ToolServer(services)
-    for module in (get_status, read_text, segment_image, inspect_pdf, redact_media):
+    for module in (get_status, read_text, segment_image, track_video, inspect_pdf, redact_media):
         module.register(server, services)
     for tool in server._tool_manager.list_tools():
         tool.parameters = {**slim(tool.parameters), "additionalProperties": False}

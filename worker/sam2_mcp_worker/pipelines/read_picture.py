@@ -60,17 +60,21 @@ class PictureReader:
 
         return tile_from_json(await self._cache.get_or_compute(key, compute))
 
-    async def read_all(self, pixels: PixelFile, tiles: list[Box], deadline: Deadline) -> PictureReading:
+    async def read_all(
+        self, pixels: PixelFile, tiles: list[Box], deadline: Deadline, *, keep: bool | None = None
+    ) -> PictureReading:
         """All tiles, the lines in reading order; what failed is named. A deadline that cuts the work short raises.
+
+        With `keep` False nothing is cached: for pictures that are looked at once. None decides by their number.
 
         Raises:
             WorkerError: `deadline`.
         """
         coverage: Coverage[int, TileReading] = Coverage(tuple(range(len(tiles))))
-        keep = len(tiles) >= TILES_WORTH_KEEPING
+        keeps = len(tiles) >= TILES_WORTH_KEEPING if keep is None else keep
 
         async def work(index: int) -> TileReading:
-            return await self.read_tile(pixels, tiles[index], keep=keep)
+            return await self.read_tile(pixels, tiles[index], keep=keeps)
 
         await fan_out(coverage, work, deadline=deadline, limit=TILES_IN_FLIGHT)
         if coverage.unreached:

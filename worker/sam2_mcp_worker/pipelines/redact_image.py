@@ -7,7 +7,7 @@ goes is everything beside the pixels, and colours under transparency with it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,15 +56,24 @@ class _Planned:
     match: Match | None = None
 
 
-class ImageRedaction:
+class ImageRedactor:
     """The steps for one image, with what they share."""
 
-    def __init__(self, services: Services, stored: StoredFile, request: RedactRequest, job: str, workdir: Path) -> None:
+    def __init__(
+        self,
+        services: Services,
+        stored: StoredFile,
+        request: RedactRequest,
+        job: str,
+        workdir: Path,
+        tell: Callable[[str], None],
+    ) -> None:
         self._services = services
         self._stored = stored
         self._request = request
         self._job = job
         self._workdir = workdir
+        self._tell = tell
         self._timeout_s = services.settings.step_timeout_s
         self._planned: list[_Planned] = []
         self._findings = Findings(request.phrases)
@@ -113,6 +122,7 @@ class ImageRedaction:
                 self._findings.cover_region(region.number, **found.about)
 
     async def _plan_phrases(self, pixels: PixelFile) -> None:
+        self._tell("reading the picture")
         self._tiles = plan_tiles(pixels.width_px, pixels.height_px)
         self._readings = await self._read(pixels, range(len(self._tiles)), "image", self._stored.sha256)
         reading = await asyncio.to_thread(merge, self._tiles, self._readings)
@@ -163,6 +173,7 @@ class ImageRedaction:
 
     async def _cover_and_check(self, source: PixelFile) -> Path:
         for number in range(1, ROUNDS + 1):
+            self._tell("covering and verifying")
             out = self._workdir / f"redacted-{number}.png"
             areas = [planned.area for planned in self._planned]
             limit_s = timeout_for(source, self._timeout_s)

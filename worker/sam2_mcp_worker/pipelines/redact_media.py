@@ -15,7 +15,8 @@ from sam2_mcp_worker.artifacts import Artifact
 from sam2_mcp_worker.cursors import decode_cursor, encode_cursor
 from sam2_mcp_worker.deadline import current_deadline
 from sam2_mcp_worker.jobs import Job
-from sam2_mcp_worker.pipelines.redact_image import ImageRedaction
+from sam2_mcp_worker.pipelines.redact_image import ImageRedactor
+from sam2_mcp_worker.pipelines.redact_pdf import PdfRedactor
 from sam2_mcp_worker.pipelines.redact_request import Kind, RedactRequest, check_request
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
@@ -92,5 +93,10 @@ def _still_there(services: Services) -> Any:
 async def _redact(
     services: Services, stored: StoredFile, request: RedactRequest, kind: Kind, job: Job
 ) -> dict[str, Any]:
+    def tell(doing: str) -> None:
+        job.notes["doing"] = doing
+
     with services.work_directory("redact") as workdir:
-        return await ImageRedaction(services, stored, request, job.key, workdir).run()
+        if kind == "pdf":
+            return await PdfRedactor(services, stored, request, job.key, workdir, tell).run()
+        return await ImageRedactor(services, stored, request, job.key, workdir, tell).run()

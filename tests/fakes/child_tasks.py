@@ -60,6 +60,14 @@ def hang(params: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def wait_for(params: dict[str, Any]) -> dict[str, Any]:
+    """Say that it began, then run until the file `until` is there."""
+    Path(params["started"]).write_text(str(os.getpid()), encoding="ascii")
+    while not Path(params["until"]).exists():
+        time.sleep(0.01)
+    return {"pid": os.getpid()}
+
+
 def allocate(params: dict[str, Any]) -> dict[str, Any]:
     block = bytearray(params["bytes"])
     for offset in range(0, len(block), 4096):
@@ -93,4 +101,6 @@ def append(params: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-TASKS = {task.__name__: task for task in (echo, describe, crash, hang, allocate, fail, answer_on_wire, append)}
+TASKS = {
+    task.__name__: task for task in (echo, describe, crash, hang, wait_for, allocate, fail, answer_on_wire, append)
+}

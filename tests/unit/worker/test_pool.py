@@ -209,6 +209,41 @@ async def test_cancelling_a_running_task_kills_its_child_and_serves_the_next(poo
     assert (await pool.run("echo", {"n": 1}, timeout_s=10, job="a"))["pid"] != pid
 
 
+async def test_a_task_to_be_finished_outlives_its_caller_and_its_child_serves_on(
+    pool: ChildPool, tmp_path: Path
+) -> None:
+    started, until = tmp_path / "pid", tmp_path / "until"
+    params = {"started": str(started), "until": str(until)}
+    run = asyncio.create_task(pool.run("wait_for", params, timeout_s=60, job="a", finish=True))
+    await eventually(lambda: started.exists() and started.read_text(encoding="ascii") != "")
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert pool.stats().busy == 1
+    until.touch()
+    assert (await pool.run("echo", {}, timeout_s=10, job="a"))["pid"] == int(started.read_text(encoding="ascii"))
+    assert pool.stats().restarts == 0
+
+
+async def test_a_task_to_be_finished_is_still_removed_while_it_waits_and_killed_when_it_hangs(
+    pool: ChildPool, tmp_path: Path
+) -> None:
+    started, never = tmp_path / "pid", tmp_path / "never"
+    params = {"started": str(started), "until": str(never)}
+    hanging = asyncio.create_task(pool.run("wait_for", params, timeout_s=1, job="a", finish=True))
+    log = {"path": str(tmp_path / "log"), "mark": "x"}
+    waiting = asyncio.create_task(pool.run("append", log, timeout_s=10, job="a", finish=True))
+    await eventually(lambda: started.exists() and pool.stats().queued == 1)
+    for run in (waiting, hanging):
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    assert pool.stats().queued == 0
+    pid = (await pool.run("echo", {}, timeout_s=10, job="a"))["pid"]
+    assert pid != int(started.read_text(encoding="ascii"))
+    assert not (tmp_path / "log").exists()
+
+
 async def test_cancelling_a_waiting_task_removes_it_and_leaves_the_child_alone(pool: ChildPool, tmp_path: Path) -> None:
     log = tmp_path / "log"
     pid = (await pool.run("echo", {}, timeout_s=10, job="a"))["pid"]

@@ -111,15 +111,18 @@ def _load_onnx(config: dict[str, Any], threads: int) -> MaskPredictor:
 def _load_sam2(config: dict[str, Any]) -> MaskPredictor:
     """Imports torch, on the main thread and before the child says that it is ready."""
     try:
-        from sam2_mcp_worker.engines import sam2, tracking_tasks
-    except ImportError as error:
+        from sam2_mcp_worker.engines import tracking_tasks
+        from sam2_mcp_worker.engines.sam2 import load_predictor
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("sam2_mcp_worker"):
+            raise
         raise WorkerError(
             "sam_not_installed",
-            f"SAM 2 needs the package {error.name}, which cannot be imported",
+            f"SAM 2 needs the package {error.name}, which is not installed",
             next_step="install sam2-mcp[worker,sam], or set SAM2_MCP_SEGMENTER=onnx",
             private=str(error),
         ) from error
-    predictor = sam2.load_predictor(config["sam2"], threads=int(config["threads"]))
+    predictor = load_predictor(config["sam2"], threads=int(config["threads"]))
     tracking_tasks.setup(predictor, config)
     TASKS.update(tracking_tasks.TASKS)
     return predictor

@@ -149,15 +149,7 @@ def _embed(picture: _Picture, window: Box) -> Embedding:
     embedding = engine.cache.get(key)
     if embedding is None:
         x0, y0, x1, y1 = window
-        try:
-            rgb = picture.pixels.map_rgb()[y0:y1, x0:x1]
-        except (OSError, ValueError) as error:
-            raise WorkerError(
-                "pixels_unreadable",
-                f"the decoded picture of {picture.pixels.width_px} x {picture.pixels.height_px} px cannot be read",
-                next_step="call again",
-                private=repr(error),
-            ) from error
+        rgb = picture.pixels.map_rgb()[y0:y1, x0:x1]
         embedding = engine.predictor.encode(rgb, picture.quality)
         engine.cache.put(key, embedding)
     return embedding

@@ -25,7 +25,6 @@ from sam2_mcp_worker.media.sheet_picture import (
     FOOT_PX,
     HALO,
     ink,
-    map_pixels,
     scaled_pieces,
     tag_font,
     tag_size,
@@ -94,7 +93,7 @@ def draw_mask_overlay(params: dict[str, Any]) -> dict[str, Any]:
         WorkerError: `pixels_unreadable`, `overlay_too_large`, `rle_invalid`.
     """
     pixels = PixelFile.from_params(params["pixels"])
-    rgb = map_pixels(pixels)
+    rgb = pixels.map_rgb()
     size_px = (pixels.width_px, pixels.height_px)
     objects = [_object(fields, size_px) for fields in params["objects"]]
     return write_picture(params, lambda side_px: (_draw(rgb, objects, side_px), 0))

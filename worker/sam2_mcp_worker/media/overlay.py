@@ -24,7 +24,6 @@ from sam2_mcp_worker.media.sheet_picture import (
     TAG_FONT_PX,
     ink,
     is_dark,
-    map_pixels,
     scaled_pieces,
     tag_font,
     tag_size,
@@ -72,7 +71,7 @@ def draw_overlay(params: dict[str, Any]) -> dict[str, Any]:
     Raises:
         WorkerError: `pixels_unreadable`; `overlay_too_large` when no legible picture fits `max_bytes`.
     """
-    rgb = map_pixels(PixelFile.from_params(params["pixels"]))
+    rgb = PixelFile.from_params(params["pixels"]).map_rgb()
     boxes = _clipped(params["boxes"], rgb.shape[1], rgb.shape[0])
     return write_picture(params, lambda side_px: _draw_sheet(rgb, boxes, side_px))
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sam2_mcp_worker.errors import WorkerError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -35,10 +37,22 @@ class PixelFile:
         return cls(Path(params["path"]), int(params["width_px"]), int(params["height_px"]))
 
     def map_rgb(self) -> NDArray[np.uint8]:
-        """The picture as a read-only `(height_px, width_px, 3)` uint8 array that is paged in on use."""
+        """The picture as a read-only `(height_px, width_px, 3)` uint8 array that is paged in on use.
+
+        Raises:
+            WorkerError: `pixels_unreadable`.
+        """
         import numpy as np  # in children and tests only: the server process never touches pixels
 
-        return np.memmap(self.path, dtype=np.uint8, mode="r", shape=(self.height_px, self.width_px, CHANNELS))
+        try:
+            return np.memmap(self.path, dtype=np.uint8, mode="r", shape=(self.height_px, self.width_px, CHANNELS))
+        except (OSError, ValueError) as error:
+            raise WorkerError(
+                "pixels_unreadable",
+                f"the decoded picture of {self.width_px} x {self.height_px} px cannot be read",
+                next_step="call again, so that it is decoded again",
+                private=repr(error),
+            ) from error
 
     def crop_rgb(self, rect_xyxy_px: tuple[int, int, int, int]) -> NDArray[np.uint8]:
         """A contiguous copy of the rectangle `(x0, y0, x1, y1)`, clipped to the picture."""

@@ -18,7 +18,6 @@ from PIL import Image, ImageFont
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.box_styles import Rgb
 from sam2_mcp_worker.media.overlay_layout import Rect, Sheet
-from sam2_mcp_worker.media.pixels import PixelFile
 
 # The longest side that Claude and the common vision models take without scaling it down is 1,568 to 2,000 px.
 DEFAULT_MAX_SIDE_PX = 1600
@@ -76,23 +75,6 @@ def write_picture(params: dict[str, Any], draw: Draw) -> dict[str, Any]:
         f"no overlay picture of at least {SMALLEST_SIDE_PX} px fits {max_bytes} bytes",
         next_step=f"raise max_bytes, or max_side_px if it is below {SMALLEST_SIDE_PX}",
     )
-
-
-def map_pixels(pixels: PixelFile) -> NDArray[np.uint8]:
-    """The decoded picture.
-
-    Raises:
-        WorkerError: `pixels_unreadable`.
-    """
-    try:
-        return pixels.map_rgb()
-    except (OSError, ValueError) as error:
-        raise WorkerError(
-            "pixels_unreadable",
-            f"the decoded picture of {pixels.width_px} x {pixels.height_px} px cannot be read",
-            next_step="decode the page again",
-            private=repr(error),
-        ) from error
 
 
 def scaled_pieces(rgb: NDArray[np.uint8], sheet: Sheet) -> NDArray[np.uint8]:

@@ -20,10 +20,11 @@ from PIL import Image, ImageDraw
 from sam2_mcp_worker.media.box_styles import Rgb as Colour
 from sam2_mcp_worker.media.mask_overlay import COLOURS
 from sam2_mcp_worker.media.pixels import PixelFile
-from sam2_mcp_worker.media.sheet_picture import DESK, FOOT_INK, map_pixels, tag_font, write_picture
+from sam2_mcp_worker.media.sheet_picture import DESK, FOOT_INK, tag_font, write_picture
 from sam2_mcp_worker.media.tracks_file import TrackedFrame, Tracks, read_tracks
-from sam2_mcp_worker.media.video_painter import SAME_FRAME_S, draw_objects, tracked
+from sam2_mcp_worker.media.video_painter import draw_objects, tracked
 from sam2_mcp_worker.media.video_pixels import Rgb
+from sam2_mcp_worker.media.video_reader import SAME_FRAME_S
 
 # More frames than this make cells in which nobody sees anything: 8 x 6 of 200 px each.
 MAX_CELLS = 48
@@ -58,7 +59,7 @@ def draw_contact_sheet(params: dict[str, Any]) -> dict[str, Any]:
     """
     tracks = read_tracks(Path(params["tracks_path"]))
     cells = evenly(params["cells"], MAX_CELLS)
-    pictures = [(float(cell["time_s"]), map_pixels(PixelFile.from_params(cell["pixels"]))) for cell in cells]
+    pictures = [(float(cell["time_s"]), PixelFile.from_params(cell["pixels"]).map_rgb()) for cell in cells]
     written = write_picture(params, lambda side_px: (_sheet(tracks, pictures, side_px), 0))
     return {**written, "shown": len(pictures)}
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sam2_mcp_worker.media import image_child, redact_image
+from sam2_mcp_worker.media import (
+    image_child,
+    pdf_child,
+    redact_image,
+    redact_pdf,
+    redact_pdf_find,
+    redact_verify_file,
+    redact_verify_pdf,
+    redact_video,
+)
 
 
 def setup(config: dict[str, Any]) -> None:
@@ -12,4 +21,12 @@ def setup(config: dict[str, Any]) -> None:
     image_child.prepare()
 
 
-TASKS = {**redact_image.TASKS}
+TASKS = {
+    **redact_image.TASKS,
+    **redact_pdf.TASKS,
+    **redact_pdf_find.TASKS,
+    **redact_verify_pdf.TASKS,
+    **redact_verify_file.TASKS,
+    **redact_video.TASKS,
+    "pdf_open": pdf_child.pdf_open,
+}

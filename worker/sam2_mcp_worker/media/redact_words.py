@@ -1,0 +1,84 @@
+"""Whether words occur in bytes, in whatever encoding a PDF may hold them. Pure.
+
+Spaces, case and the form of composition (NFC, NFD, full width) do not count: a word set letter by letter, or broken
+over two lines, is the same word. What a font's own codes mean is not known here; pdfium's text extraction covers that.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+# A shorter word is found by chance in any stream.
+MIN_CHARS = 2
+# The encodings of strings, metadata and scripts in PDFs, and those of Korean files from before Unicode.
+_ENCODINGS = ("utf-8", "utf-16-be", "utf-16-le", "cp949", "latin-1")
+# A literal string (one level of nesting, as writers make them) or a hexadecimal one.
+_STRING = rb"\((?:\\.|[^\\()]|\((?:\\.|[^\\()])*\))*\)|<[0-9A-Fa-f\s]*>"
+_STRINGS = re.compile(_STRING, re.DOTALL)
+# Strings of one array: the pieces of a line between which a writer adjusts the spacing.
+_ARRAYS = re.compile(rb"\[(?:\s*(?:" + _STRING + rb"|[-+.0-9]+))*\s*\]", re.DOTALL)
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|\r\n|.)", re.DOTALL)
+_ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"\n": b"", b"\r": b"", b"\r\n": b""}
+
+
+def plain(text: str) -> str:
+    """Text as it is compared: composed, lower case, without spaces."""
+    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def needles(words: Iterable[str]) -> list[str]:
+    """Comparable forms, each once, without those that are too short to mean anything."""
+    return sorted({form for word in words if len(form := plain(word)) >= MIN_CHARS})
+
+
+def found_in_text(text: str, forms: Iterable[str]) -> list[str]:
+    """Those of the comparable forms that occur in a text."""
+    haystack = plain(text)
+    return [form for form in forms if form in haystack]
+
+
+def found_in_bytes(data: bytes, forms: Iterable[str], *, strings: bool = True) -> list[str]:
+    """Those that occur in bytes under any encoding; with `strings` also inside and across the strings of PDF syntax."""
+    missing = set(forms)
+    found: list[str] = []
+    for text in _readings(data, strings):
+        hits = [form for form in missing if form in text]
+        found += hits
+        missing.difference_update(hits)
+        if not missing:
+            break
+    return sorted(found)
+
+
+def _readings(data: bytes, strings: bool) -> Iterator[str]:
+    yield from decodings(data)
+    if not strings:
+        return
+    yield from decodings(b"\n".join(string_bytes(match.group()) for match in _STRINGS.finditer(data)))
+    for array in _ARRAYS.finditer(data):
+        yield from decodings(b"".join(string_bytes(match.group()) for match in _STRINGS.finditer(array.group())))
+
+
+def decodings(data: bytes) -> Iterator[str]:
+    """Comparable text under each encoding; 16-bit ones from both offsets."""
+    for encoding in _ENCODINGS:
+        yield plain(data.decode(encoding, errors="ignore"))
+    for encoding in ("utf-16-be", "utf-16-le"):
+        yield plain(data[1:].decode(encoding, errors="ignore"))
+
+
+def string_bytes(token: bytes) -> bytes:
+    """What a string token of PDF syntax stands for."""
+    if token.startswith(b"<"):
+        digits = re.sub(rb"[^0-9A-Fa-f]", b"", token)
+        return bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))
+    return _ESCAPE.sub(_unescaped, token[1:-1])
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match.group(1)
+    if code.isdigit() and code[:1] not in b"89":
+        return bytes([int(code, 8) & 0xFF])
+    return _ESCAPED.get(code, code)

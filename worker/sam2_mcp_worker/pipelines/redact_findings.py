@@ -30,6 +30,7 @@ class Findings:
     not_found: list[dict[str, Any]] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
     verified: list[str] = field(default_factory=list)
+    not_verified: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def cover_region(self, number: int, **about: Any) -> None:
@@ -77,6 +78,7 @@ class Findings:
             "not_found": self.not_found,
             "incomplete_because": self.incomplete,
             "verified": self.verified,
+            "not_verified": self.not_verified,
             "notes": self.notes,
         }
 

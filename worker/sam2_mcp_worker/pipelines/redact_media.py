@@ -18,6 +18,7 @@ from sam2_mcp_worker.jobs import Job
 from sam2_mcp_worker.pipelines.redact_image import ImageRedactor
 from sam2_mcp_worker.pipelines.redact_pdf import PdfRedactor
 from sam2_mcp_worker.pipelines.redact_request import Kind, RedactRequest, check_request
+from sam2_mcp_worker.pipelines.redact_video import VideoRedactor
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
@@ -99,4 +100,6 @@ async def _redact(
     with services.work_directory("redact") as workdir:
         if kind == "pdf":
             return await PdfRedactor(services, stored, request, job.key, workdir, tell).run()
+        if kind == "video":
+            return await VideoRedactor(services, stored, request, job.key, workdir, tell).run()
         return await ImageRedactor(services, stored, request, job.key, workdir, tell).run()

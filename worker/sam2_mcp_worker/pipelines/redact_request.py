@@ -136,8 +136,6 @@ def _check_times(region: Region) -> None:
         raise _invalid(
             region, "asks for shape 'mask'", "masks in videos come from track_video: give the handle of its tracks"
         )
-    if region.handle and (region.start_s is not None or region.end_s is not None):
-        raise _invalid(region, "has a handle and times", "tracks bring their own times")
     start, end = region.start_s or 0.0, region.end_s
     if start < 0 or (end is not None and end <= start):
         raise _invalid(region, f"lasts from {start:g} to {end} s", "0 <= start_s < end_s")

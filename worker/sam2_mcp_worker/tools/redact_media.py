@@ -95,6 +95,7 @@ class RedactedMedia(BaseModel):
     method: str | None = None
     method_note: str | None = None
     verified: Annotated[list[str] | None, Field(description="What was checked on the file, and holds")] = None
+    not_verified: list[str] | None = None
     notes: list[str] | None = None
     doing: str | None = None
     cursor: str | None = None
@@ -130,6 +131,7 @@ def _model(redaction: Redaction) -> RedactedMedia:
         method=result["method"],
         method_note=result["method_note"],
         verified=result["verified"] or None,
+        not_verified=result["not_verified"] or None,
         notes=result["notes"] or None,
     )
 

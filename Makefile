@@ -8,7 +8,7 @@ FONTS := $(VENV)/share/fonts/nanum
 SOURCE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-containers conformance check bench pyz images docs clean
+.PHONY: help setup demo sam test test-quick test-containers conformance check bench pyz images docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -19,13 +19,16 @@ demo: setup ## read a nine-page leaflet (or SOURCE=file) through station, bridge
 	@echo "==> demo"
 	@$(BIN)/sam2-mcp-worker demo $(if $(SOURCE),--source "$(SOURCE)")
 
-test: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## all tests, with the coverage that the project promises
+sam: $(VENV)/sam.stamp ## SAM 2 (torch) beside the worker, and its weights (156 MB from Meta)
+	@$(BIN)/sam2-mcp-worker models fetch
+
+test: $(VENV)/dev.stamp $(VENV)/sam.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## all tests, with the coverage that the project promises
 	@$(BIN)/python -m coverage erase
 	@$(BIN)/python -m coverage run -m pytest tests $(PYTEST_ARGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python tests/coverage_gate.py
 
-test-quick: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
+test-quick: $(VENV)/dev.stamp $(VENV)/sam.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
 	@$(BIN)/python -m pytest tests -m "not slow" $(PYTEST_ARGS)
 
 test-containers: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata ## the images under faults, in a Docker engine: needs root, installs and starts one where there is none
@@ -76,6 +79,12 @@ endef
 
 $(VENV)/worker.stamp: $(VENV)/pip.stamp pyproject.toml constraints.txt
 	$(call install,bridge and worker,-e '.[worker$(comma)demo]')
+	@touch $@
+
+$(VENV)/sam.stamp: $(VENV)/worker.stamp deploy/setup/torch.sh
+	@echo "==> torch, for SAM 2 (some minutes)"
+	@sh deploy/setup/torch.sh $(BIN)/python || { $(offline); }
+	$(call install,SAM 2,-e '.[worker$(comma)sam]')
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/worker.stamp

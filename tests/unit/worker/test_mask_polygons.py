@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt
 
 from sam2_mcp_worker.media import mask_polygons as module
 from sam2_mcp_worker.media.mask_polygons import Outline, Ring, mask_polygons
@@ -96,6 +97,45 @@ def test_holes_belong_to_the_part_around_them_and_parts_within_holes_are_parts()
     # The corners of a hole are cut: OpenCV joins the pixels around it over their corners.
     hole = outlines[0].holes[0]
     assert (*hole.min(axis=0).tolist(), *hole.max(axis=0).tolist()) == (115, 15, 145, 45)
+
+
+def bars(count: int) -> Bools:
+    """Separate bars of 100 x 4 px, too long to be specks at any tolerance that is tried, and one that is wider."""
+    mask = np.zeros((8 * count + 8, 130), bool)
+    for number in range(count):
+        mask[8 * number + 4 : 8 * number + 8, 10:110] = True
+    mask[:4, :120] = True
+    return mask
+
+
+def comb() -> Bools:
+    """A comb whose teeth stay apart at every tolerance that is tried."""
+    mask = np.zeros((300, 2000), bool)
+    mask[:40] = True
+    mask[:, (np.arange(2000) // 100) % 2 == 0] = True
+    return mask
+
+
+@pytest.mark.parametrize(("mask", "most"), [(bars(20), 24), (comb(), 30), (comb(), 4)])
+def test_where_no_tolerance_fits_the_largest_parts_stay_and_the_tolerance_says_so(mask: Bools, most: int) -> None:
+    outlines, tolerance = mask_polygons(mask, (0, 0), most)
+    assert 0 < sum(map(len, rings(outlines))) <= most
+    wrong = filled(outlines, *mask.shape) != mask
+    padded = np.pad(mask, 1)
+    to_other_pixel = np.where(padded, distance_transform_edt(padded), distance_transform_edt(~padded))[1:-1, 1:-1]
+    assert wrong.any()
+    # Between the centres of two pixels lies their edge, half a pixel's side or diagonal away.
+    assert to_other_pixel[wrong].max() <= tolerance + np.sqrt(0.5)
+
+
+def test_an_outline_that_only_collapses_is_replaced_by_its_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two pixels that touch over a corner have six corners, and nothing coarser that has an area."""
+    monkeypatch.setattr(module, "TOLERANCES_PX", (0.2,))
+    mask = np.array([[1, 0, 1], [0, 1, 0], [1, 0, 1]], bool)
+    [outline], tolerance = mask_polygons(mask, (0, 0), 4)
+    assert len(outline.outer) == 4
+    wrong = filled([outline], 3, 3) != mask
+    assert not wrong.any() or edge_distance(mask)[wrong].max() <= tolerance
 
 
 def test_nothing_has_no_polygons() -> None:

@@ -78,6 +78,8 @@ class Propagation:
         self._pace = Pace()
         self._working_on = course.span[0]
         self._losses: Counter[int] = Counter()
+        self.again = 0
+        """Frames that had to be tracked again because the engine had lost its memory."""
         self._last_s = -1.0
         self._saved_at_s = self._clock()
 
@@ -118,6 +120,7 @@ class Propagation:
             self._state.forget_memory()
             await self._begin(feed, work)
         again = self._state.replay
+        self.again += len(again)
         for place, index in enumerate(again):
             await self._track(feed, index, again[place + 1 :], work)
 

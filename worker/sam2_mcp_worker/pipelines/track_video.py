@@ -83,9 +83,9 @@ async def track_video(services: Services, request: TrackRequest, progress: Progr
         job.notes["state"] = state
         _fill(job.coverage, state, course)
         if not state.complete:
-            await Propagation(
-                services, tracker, course, state, job.coverage, _budget(services, course, work_until)
-            ).run()
+            budget = _budget(services, course, work_until)
+            run = job.notes["run"] = Propagation(services, tracker, course, state, job.coverage, budget)
+            await run.run()
 
     async with services.jobs.join(cache_key(course.key, propagation), (course.span[0],), start) as job:
         await _wait(job, work_until, progress)
@@ -93,7 +93,8 @@ async def track_video(services: Services, request: TrackRequest, progress: Progr
         state: TrackState = job.notes.get("state") or TrackState()
         if error is not None and not job.coverage.done:
             raise error
-        return await _deliver(services, course, job, state.snapshot(), place, [*notes, *_troubles(error)])
+        notes += _troubles(job, error)
+        return await _deliver(services, course, job, state.snapshot(), place, notes)
 
 
 def _tracker(services: Services) -> Tracker:
@@ -181,8 +182,15 @@ def _error(job: Job) -> WorkerError | None:
     return None
 
 
-def _troubles(error: WorkerError | None) -> list[str]:
-    return [f"the tracking was interrupted ({error.reason}); call again to go on"] if error is not None else []
+def _troubles(job: Job, error: WorkerError | None) -> list[str]:
+    """What went wrong on the way, if it concerns whoever reads the result."""
+    notes = []
+    run: Propagation | None = job.notes.get("run")
+    if run is not None and run.again:
+        notes.append(f"the engine lost its memory of this tracking: {run.again} frames were tracked again")
+    if error is not None:
+        notes.append(f"the tracking was interrupted ({error.reason}); call again to go on")
+    return notes
 
 
 async def _deliver(

@@ -42,7 +42,7 @@ class TrackedObjectModel(BaseModel):
     first_visible_s: Annotated[float | None, Field(description="Absent: visible in no tracked frame")] = None
     last_visible_s: float | None = None
     visible_share: Annotated[float, Field(description="0-1, of the tracked frames, not of the time")]
-    visible: Annotated[list[list[float]], Field(description="Rows of time_s, x0, y0, x1, y1, area_px")]
+    visible: Annotated[list[list[int | float]], Field(description="Rows of time_s, x0, y0, x1, y1, area_px")]
     lost_times_s: Annotated[list[float], Field(description="Tracked frames without the object")]
 
 

@@ -19,11 +19,15 @@ MASK_MARGIN_PX = 2
 
 @dataclass(frozen=True, slots=True)
 class CoverArea:
-    """What is to be covered: a box in pixels, within it a mask (grey PNG of the box's size), grown by a margin."""
+    """What is to be covered: a box in pixels, or a mask within it, grown by a margin.
+
+    A mask is a grey PNG of the size of the box or of the picture, or the compressed run lengths of COCO (`counts`).
+    """
 
     box_xyxy_px: tuple[int, int, int, int]
     mask_path: Path | None = None
     margin_px: int = 0
+    counts: str | None = None
 
     def to_params(self) -> dict[str, Any]:
         """JSON form for a child task."""
@@ -31,6 +35,7 @@ class CoverArea:
             "box": list(self.box_xyxy_px),
             "mask_path": str(self.mask_path) if self.mask_path else None,
             "margin_px": self.margin_px,
+            "counts": self.counts,
         }
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.masks import load_mask
+from sam2_mcp_worker.media.rle import decode_runs, expand_runs
 
 Method = Literal["fill", "pixelate", "blur"]
 Rgb = NDArray[np.uint8]
@@ -44,16 +45,22 @@ class Area:
 
 
 def load_area(params: dict[str, Any], width_px: int, height_px: int) -> Area | None:
-    """An area from its JSON form `{box, mask_path, margin_px}`; None when nothing of it lies inside the picture.
+    """An area from its JSON form `{box, mask_path, counts, margin_px}`; None when nothing of it lies in the picture.
 
-    A mask (grey PNG of exactly the box or of the whole picture, white = inside) grows by the margin on every side.
+    A mask (grey PNG of exactly the box or of the whole picture, white = inside, or COCO's `counts`, whose own box is
+    taken) grows by the margin on every side.
 
     Raises:
-        WorkerError: `mask_unreadable`.
+        WorkerError: `mask_unreadable`, `rle_invalid`.
     """
     x0, y0, x1, y1 = params["box"]
     mask, margin = None, int(params.get("margin_px", 0))
-    if params.get("mask_path"):
+    if params.get("counts"):
+        runs = decode_runs(expand_runs(params["counts"]), (width_px, height_px))
+        if runs.box_xyxy_px is None:
+            return None
+        (x0, y0, x1, y1), mask = runs.box_xyxy_px, grown(runs.inside, margin)
+    elif params.get("mask_path"):
         mask = grown(_read_mask(Path(params["mask_path"]), (x0, y0, x1, y1), (width_px, height_px)), margin)
     box = x0 - margin, y0 - margin, x1 + margin, y1 + margin
     return clipped(Area(box, mask), width_px, height_px)

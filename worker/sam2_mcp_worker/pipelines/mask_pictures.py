@@ -16,6 +16,9 @@ from sam2_mcp_worker.pipelines.image_facts import ImageFacts
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
 
+COCO_KIND = "masks"
+"""`Artifact.facts["kind"]` of all masks of a picture in one COCO document."""
+
 logger = logging.getLogger(__name__)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sam2_mcp_worker.artifacts import URI_PREFIX, Artifact
+from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Box
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.jobs import JOB_LIMIT_S
 from sam2_mcp_worker.media.image_redaction import MASK_MARGIN_PX, CoverArea
 from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.pipelines.read_picture import to_box
 from sam2_mcp_worker.pipelines.redact_request import Region
+from sam2_mcp_worker.pipelines.refine import refine
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
 
@@ -42,23 +47,66 @@ class AreaFinder:
             WorkerError: region_invalid when it lies outside, or what is wrong with its handle.
         """
         if region.handle:
-            return [await self._of_handle(region)]
+            return await self._of_handle(region)
         assert region.box_xyxy_px is not None, "a region without a handle has a box"
         box = clipped_box(region, region.box_xyxy_px, (self._pixels.width_px, self._pixels.height_px))
         about: dict[str, Any] = {"box_xyxy_px": list(box), "shape": "box", "source": "box"}
         if box != region.box_xyxy_px:
             about["note"] = "the box reached over the edge and was cut there"
-        return [FoundArea(CoverArea(box), about)]
+        return [await self._cut(box, about) if region.shape == "mask" else FoundArea(CoverArea(box), about)]
 
-    async def _of_handle(self, region: Region) -> FoundArea:
+    async def _cut(self, box: Box, about: dict[str, Any]) -> FoundArea:
+        """The object in the box where a mask of it is plausible; else the box stays and says why."""
+        masks = self._workdir / "masks"
+        masks.mkdir(exist_ok=True)
+        (refined,) = await refine(
+            self._services,
+            self._pixels,
+            self._stored.sha256,
+            [box],
+            mask_dir=masks,
+            job=self._job,
+            deadline=Deadline.after(JOB_LIMIT_S),
+        )
+        mask = refined.mask
+        if mask is None or mask.box_xyxy_px is None:
+            return FoundArea(CoverArea(box), about | {"note": f"the whole box was covered: {refined.reason}"})
+        area = CoverArea(mask.box_xyxy_px, mask.mask_path, MASK_MARGIN_PX)
+        return FoundArea(area, about | {"shape": "mask", "margin_px": MASK_MARGIN_PX})
+
+    async def _of_handle(self, region: Region) -> list[FoundArea]:
         artifact, path = await find_artifact(self._services, region)
         check_belongs(region, artifact, self._stored, (self._pixels.width_px, self._pixels.height_px))
-        if artifact.facts.get("kind") != "mask":
-            raise handle_unfit(region, "is no mask of a picture", "an image takes masks that segment_image made")
-        x0, y0, x1, y1 = artifact.facts["box_xyxy_px"]
-        box: Box = (int(x0), int(y0), int(x1), int(y1))
-        about = {"box_xyxy_px": list(box), "shape": "mask", "source": "handle", "margin_px": MASK_MARGIN_PX}
-        return FoundArea(CoverArea(box, path, MASK_MARGIN_PX), about)
+        match artifact.facts.get("kind"):
+            case "mask":
+                return [_of_mask(to_box(artifact.facts["box_xyxy_px"]), mask_path=path)]
+            case "masks":
+                return await asyncio.to_thread(_of_document, region, path)
+            case _:
+                raise handle_unfit(region, "is no mask of a picture", "an image takes masks that segment_image made")
+
+
+def _of_mask(box: Box, **mask: Any) -> FoundArea:
+    about = {"box_xyxy_px": list(box), "shape": "mask", "source": "handle", "margin_px": MASK_MARGIN_PX}
+    return FoundArea(CoverArea(box, margin_px=MASK_MARGIN_PX, **mask), about)
+
+
+def _of_document(region: Region, path: Path) -> list[FoundArea]:
+    """All masks of a COCO document of ours; the run lengths are checked by the child that decodes them."""
+    try:
+        annotations = json.loads(path.read_bytes())["annotations"]
+        found = []
+        for annotation in annotations:
+            x, y, width, height = annotation["bbox"]
+            box = int(x), int(y), int(x + width), int(y + height)
+            found.append(_of_mask(box, counts=str(annotation["segmentation"]["counts"])))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise handle_unfit(
+            region, "is damaged or gone", "a handle is that of a whole result of segment_image"
+        ) from error
+    if not found:
+        raise handle_unfit(region, "holds no object", "at least one object must have been found")
+    return found
 
 
 def clipped_box(region: Region, box: Box, size_px: tuple[int, int], kind: str = "picture") -> Box:

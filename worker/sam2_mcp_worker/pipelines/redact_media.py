@@ -53,7 +53,8 @@ async def redact_media(services: Services, request: RedactRequest) -> Redaction:
     stored = await services.sources.resolve(request.source)
     kind = await asyncio.to_thread(kind_of, stored.path)
     check_request(request, kind)
-    key = cache_key(TOOL, stored.sha256, stored.name, *request.key_parts(), services.reader.identity)
+    engines = [services.reader.identity, services.segmenter.identity if services.segmenter else ""]
+    key = cache_key(TOOL, stored.sha256, stored.name, *request.key_parts(), *engines)
     if request.cursor.strip():
         decode_cursor(request.cursor, TOOL, key)
 

@@ -22,7 +22,7 @@ from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job
 from sam2_mcp_worker.media.image import decode_image
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.pipelines.image_facts import ImageFacts, describe_image
-from sam2_mcp_worker.pipelines.mask_pictures import coco_document, draw_overlay
+from sam2_mcp_worker.pipelines.mask_pictures import COCO_KIND, coco_document, draw_overlay
 from sam2_mcp_worker.pipelines.object_delivery import from_cursor, next_cursor, pack, reported
 from sam2_mcp_worker.pipelines.picture_masks import PictureMasks
 from sam2_mcp_worker.pipelines.prompts import MarkedPoint, PictureSize, object_prompts
@@ -217,7 +217,13 @@ def _kept_pictures(work: _Work, key: str) -> dict[str, Any] | None:
 
 def _store_coco(work: _Work, done: dict[int, Any], overlay: str | None) -> dict[str, Any]:
     data = coco_document(work.stored, work.image, done)
-    artifact = work.services.artifacts.put(data, name="objects.json", mime_type="application/json")
+    facts = {
+        "kind": COCO_KIND,
+        "width_px": work.image.width_px,
+        "height_px": work.image.height_px,
+        "source_sha256": work.stored.sha256,
+    }
+    artifact = work.services.artifacts.put(data, name="objects.json", mime_type="application/json", facts=facts)
     return {"overlay": overlay, "coco": artifact.handle}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import av
 import numpy as np
+from av.stream import Disposition
 from av.video.reformatter import ColorRange, Colorspace
 from numpy.typing import NDArray
 
@@ -126,11 +127,12 @@ def write_clip(
     matrix: Colorspace = Colorspace.ITU601,
     full_range: bool = False,
     metadata: dict[str, str] | None = None,
+    container_options: dict[str, str] | None = None,
 ) -> Clip:
     """Encode pictures with exactly these times."""
     height, width = pictures[0].shape[:2]
     color_range = ColorRange.JPEG if full_range else ColorRange.MPEG
-    with av.open(str(path), "w", format=container) as out:
+    with av.open(str(path), "w", format=container, options=container_options or {}) as out:
         out.metadata.update(metadata or {})
         stream: Any = out.add_stream(codec, rate=25)
         stream.width, stream.height, stream.pix_fmt = width, height, pix_fmt
@@ -155,6 +157,24 @@ def write_clip(
             out.mux(packet)
     turned = rotation_ccw_deg % 180 == 90
     return Clip(path, tuple(float(t - times[0]) for t in times), (height, width) if turned else (width, height))
+
+
+def sound_file(path: Path, *, cover: Path | None = None) -> Path:
+    """A second of sound in an M4A, with or without a cover picture (JPEG)."""
+    with av.open(str(path), "w", format="mp4") as out:
+        stream = out.add_stream("aac", rate=SOUND_RATE)
+        packets = _sound(stream, 1.0, 0.0)
+        if cover is not None:
+            source = av.open(str(cover))
+            picture: Any = out.add_stream_from_template(source.streams.video[0])
+            picture.disposition = Disposition.attached_pic
+            packet = next(source.demux())
+            packet.stream = picture
+            packet.pts = packet.dts = 0
+            out.mux(packet)
+        for sound in packets:
+            out.mux(sound)
+    return path
 
 
 def _sound(stream: Any, duration_s: float, start_s: float) -> list[Any]:

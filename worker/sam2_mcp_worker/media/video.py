@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,10 +140,11 @@ async def read_frames(
             its times come as `LostFrame`.
     """
     steps = _Steps(decoders, path, facts, list(times_s), out_dir, timeout_s, job, thumbnail_px, max_pixels)
-    async for frame in steps.frames():
-        yield frame
-        if not keep and isinstance(frame, VideoFrame):
-            await asyncio.to_thread(frame.pixels.path.unlink, missing_ok=True)
+    async with aclosing(steps.frames()) as frames:
+        async for frame in frames:
+            yield frame
+            if not keep and isinstance(frame, VideoFrame):
+                await asyncio.to_thread(frame.pixels.path.unlink, missing_ok=True)
 
 
 class _Steps:

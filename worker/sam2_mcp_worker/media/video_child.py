@@ -16,7 +16,7 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.pixel_writer import pixel_file
 from sam2_mcp_worker.media.video_file import damaged
 from sam2_mcp_worker.media.video_pixels import Rgb, Turn, to_rgb
-from sam2_mcp_worker.media.video_reader import Decoded, VideoReader
+from sam2_mcp_worker.media.video_reader import SAME_FRAME_S, Decoded, VideoReader
 
 # Looking through the packets of a minute of 1080p takes 0.05 s; a file of which more is left has its header believed.
 SCAN_S = 3.0
@@ -24,8 +24,6 @@ SCAN_S = 3.0
 _CUT_OFF_S = 0.5
 _CUT_OFF_SHARE = 0.02
 _DECIMALS = 6
-# Times are told with that many decimals: who asks for one of them means its frame, not the one before.
-ROUNDING_S = 1e-6
 
 
 def video_probe(params: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +36,8 @@ def video_probe(params: dict[str, Any]) -> dict[str, Any]:
     with VideoReader(Path(params["path"]), params["max_pixels"]) as reader:
         first = next(reader.frames(), None)
         if first is None:
-            raise damaged("no frame of this video can be decoded")
+            most = f"{params['max_pixels'] / 1e6:.0f} MP"
+            raise damaged(f"no frame of this video can be decoded: it is damaged, or its frames are larger than {most}")
         facts = _facts(reader, first)
     with VideoReader(Path(params["path"]), params["max_pixels"]) as reader:
         facts |= _lengths(reader, _scan(reader, SCAN_S), facts.pop("header_s"))
@@ -85,7 +84,7 @@ def on_screen(reader: VideoReader, times_s: list[float]) -> Iterator[Decoded | s
     coming: Decoded | None = None
     frames: Iterator[Decoded] = iter(())
     for number, asked_s in enumerate(times_s):
-        wanted_s = asked_s + ROUNDING_S
+        wanted_s = asked_s + SAME_FRAME_S / 2  # told times are rounded, and mean their frame
         if number == 0 or (shown and reader.keyframe_between(coming.time_s if coming else shown.time_s, wanted_s)):
             frames = reader.frames(wanted_s)
             shown, coming = None, next(frames, None)
@@ -99,7 +98,7 @@ def _judged(shown: Decoded | None, gap_follows: bool, wanted_s: float) -> Decode
         return "frame_damaged: nothing of this video can be decoded"
     if shown.damaged:
         return f"frame_damaged: the frame at {shown.time_s:.3f} s is damaged"
-    if gap_follows and wanted_s > shown.time_s + 2 * ROUNDING_S:
+    if gap_follows and wanted_s > shown.time_s + SAME_FRAME_S:
         return f"frame_damaged: what follows the frame at {shown.time_s:.3f} s cannot be decoded"
     return shown
 

@@ -64,7 +64,7 @@ def video_segment(params: dict[str, Any]) -> dict[str, Any]:
     with storage_errors(), VideoReader(Path(params["path"]), params["max_pixels"]) as reader:
         segment = _Segment(part, reader, tuple(params["size_px"]), painter)
         try:
-            for decoded in _after(reader, params["after_s"]):
+            for decoded in reader.frames_after(params["after_s"]):
                 if segment.frames and time.monotonic() >= ends_s:
                     finished = False
                     break
@@ -86,11 +86,6 @@ def video_segment(params: dict[str, Any]) -> dict[str, Any]:
         "damaged_s": spans,
         "pixel_format": segment.pixel_format,
     }
-
-
-def _after(reader: VideoReader, after_s: float | None) -> Iterator[Decoded]:
-    frames = reader.frames(after_s or 0.0)
-    return frames if after_s is None else (decoded for decoded in frames if decoded.time_s > after_s)
 
 
 def _note_damage(spans: list[list[float]], decoded: Decoded, before_s: float | None) -> None:

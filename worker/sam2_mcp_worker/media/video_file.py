@@ -28,7 +28,6 @@ CONTAINERS = (
     *(
         "gif",
         "apng",
-        "webp_anim",
         "yuv4mpegpipe",
         "h264",
         "hevc",
@@ -55,8 +54,8 @@ _REASON_CHARS = 120
 
 # What people send by mistake, recognised to say so.
 _SIGNATURES = {
-    b"%PDF-": "a PDF",
-    b"#EXTM3U": "an HLS playlist, which only names other files",
+    b"%pdf-": "a PDF",
+    b"#extm3u": "an HLS playlist, which only names other files",
     b"ffconcat": "a list of other files (ffconcat)",
     b"[playlist]": "a playlist, which only names other files",
     b"v=0": "a session description (SDP), which only names network addresses",
@@ -70,8 +69,6 @@ _SIGNATURES = {
     b"\xff\xd8\xff": "a JPEG picture (use read_text or segment_image)",
 }
 _PICTURE_BRANDS = (b"heic", b"heix", b"mif1", b"msf1", b"avif")
-# Sample entries of protected tracks: ISO common encryption, and the protection of an online shop.
-_PROTECTED_TAGS = ("encv", "drmi", "drmt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +84,10 @@ def open_video(path: Path, max_pixels: int = MAX_FRAME_PIXELS) -> Iterator[OpenV
     """The file with its best picture track, ready to be decoded.
 
     Raises:
-        WorkerError: video_damaged, unsupported_video, no_video_stream, video_encrypted, video_too_large.
+        WorkerError: video_damaged, unsupported_video, no_video_stream, video_too_large.
     """
     with path.open("rb") as file, _open_container(file) as container:
         stream = _picture_track(container)
-        if stream.codec_context.codec_tag.rstrip("\0") in _PROTECTED_TAGS:
-            raise WorkerError(
-                "video_encrypted",
-                "the pictures of this video are encrypted (DRM)",
-                next_step="Use a copy that plays without a licence",
-            )
         check_frame_pixels(stream.width, stream.height, max_pixels)
         stream.codec_context.thread_count = DECODER_THREADS
         stream.codec_context.thread_type = "AUTO"
@@ -116,9 +107,19 @@ def check_frame_pixels(width_px: int, height_px: int, max_pixels: int) -> None:
         )
 
 
+def encrypted() -> WorkerError:
+    """The error for pictures that only a licence opens."""
+    return WorkerError(
+        "video_encrypted",
+        "the pictures of this video are encrypted (DRM)",
+        next_step="Use a copy that plays without a licence",
+    )
+
+
 def damaged(what: str, error: Exception | None = None) -> WorkerError:
     """The error for a file that is a video and cannot be read."""
-    detail = f" ({str(error)[:_REASON_CHARS]})" if error is not None else ""
+    reason = getattr(error, "strerror", None) or error
+    detail = f" ({str(reason)[:_REASON_CHARS]})" if error is not None else ""
     return WorkerError(
         "video_damaged", what + detail, next_step="Upload the file again, or save it anew with another program"
     )
@@ -173,7 +174,7 @@ def _open_container(file: io.BufferedReader) -> Iterator[InputContainer]:
 def _unreadable(head: bytes, error: Exception) -> WorkerError:
     if head[4:8] == b"ftyp" and head[8:12] not in _PICTURE_BRANDS:
         return damaged("the index of this MP4 is missing or broken: the recording or the upload was cut off", error)
-    if head[:4] in (b"\x1a\x45\xdf\xa3", b"RIFF", b"FLV\x01"):
+    if head[:4] in (b"\x1a\x45\xdf\xa3", b"FLV\x01") or head[8:11] == b"AVI":
         return damaged("the beginning of this video cannot be read", error)
     return WorkerError(
         "unsupported_video",
@@ -185,8 +186,8 @@ def _unreadable(head: bytes, error: Exception) -> WorkerError:
 
 
 def _guess(head: bytes) -> str:
-    if head[4:8] == b"ftyp":
-        return "a picture (HEIC or AVIF)"
+    if head[4:8] == b"ftyp" or head[8:12] == b"WEBP":
+        return "a picture (use read_text or segment_image)"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for signature, name in _SIGNATURES.items():
         if start.startswith(signature):

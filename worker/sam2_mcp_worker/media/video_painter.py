@@ -25,9 +25,8 @@ from sam2_mcp_worker.media.rle import decode_runs, expand_runs
 from sam2_mcp_worker.media.sheet_picture import tag_font
 from sam2_mcp_worker.media.tracks_file import Box, TrackedObject, Tracks, read_tracks
 from sam2_mcp_worker.media.video_pixels import Rgb
+from sam2_mcp_worker.media.video_reader import SAME_FRAME_S
 
-# A frame is taken as a tracked one up to this distance: times are told with six decimals.
-SAME_FRAME_S = 2e-6
 # Vertices of one outline: it is drawn once and thrown away.
 _MAX_VERTICES = 400
 # A tag's height as a share of the picture's, and the least that is readable.
@@ -55,7 +54,7 @@ class Painter(Protocol):
 # Named here and loaded when asked for, so that the seam knows none of its users.
 PAINTERS = {
     "outline": "sam2_mcp_worker.media.video_painter:OutlinePainter",
-    "redact": "sam2_mcp_worker.media.redact_paint:RedactPainter",
+    "redact": "sam2_mcp_worker.media.redact_frames:RedactPainter",
     "none": "sam2_mcp_worker.media.video_painter:NoPainter",
 }
 

@@ -22,8 +22,10 @@ import av
 from av import Packet, VideoFrame
 from av.video.stream import VideoStream
 
-from sam2_mcp_worker.media.video_file import MAX_FRAME_PIXELS, OpenVideo, open_video
+from sam2_mcp_worker.media.video_file import MAX_FRAME_PIXELS, OpenVideo, encrypted, open_video
 
+# Two times that differ by less are those of one frame: times are told with six decimals.
+SAME_FRAME_S = 2e-6
 # Containers whose time stamps are true after a seek. The others are always decoded from the beginning.
 _SEEKABLE = ("mov", "matroska", "avi", "mpegts", "flv", "asf", "mxf", "nut")
 # Containers that know no presentation times: libavformat makes up wrong ones where frames are reordered.
@@ -33,8 +35,8 @@ _SEEK_BACK_S = (0.0, 2.0, 12.0)
 # Rates that no camera has are slips of the file; 25 is then as good as any guess for frames without a time.
 _RATE_RANGE = (1, 1000)
 _GUESSED_RATE = Fraction(25)
-# Errors of libavformat and libavcodec that concern one packet.
-_PACKET_ERRORS = (av.InvalidDataError, av.error.PatchWelcomeError, av.error.UnknownError, av.error.ExternalError)
+# Errors of libavcodec that concern one packet; the third says that its frame would be larger than allowed.
+_PACKET_ERRORS = (av.InvalidDataError, av.PatchWelcomeError, av.ArgumentError, av.UnknownError, av.ExternalError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class VideoReader:
 
     def frames(self, from_s: float = 0.0) -> Iterator[Decoded]:
         """All frames from the one on screen at `from_s` on, or from an earlier one. Ends an earlier iteration."""
-        for back_s in _SEEK_BACK_S if from_s > 0 and self._seekable else ():
+        middle = from_s > SAME_FRAME_S
+        for back_s in _SEEK_BACK_S if middle and self._seekable else ():
             if not self._seek(from_s - back_s):
                 break
             decoded = self._decode(sought=True)
@@ -117,11 +120,17 @@ class VideoReader:
                 yield first
                 yield from decoded
                 return
-        if from_s > 0:
+        if middle:
             self._seek_works = False  # not again for every wanted time: it would cost the square of the length
         if not self._fresh:
             self._open()
         yield from self._decode(sought=False)
+
+    def frames_after(self, after_s: float | None) -> Iterator[Decoded]:
+        """All frames later than one whose time is told; all at all for None."""
+        if after_s is None:
+            return self.frames()
+        return (decoded for decoded in self.frames(after_s) if decoded.time_s > after_s + SAME_FRAME_S)
 
     def keyframe_between(self, time_s: float, wanted_s: float) -> bool:
         """Whether the index knows a keyframe after `time_s` and not after `wanted_s`, so that a seek saves work."""
@@ -160,7 +169,7 @@ class VideoReader:
     def _decode(self, *, sought: bool) -> Iterator[Decoded]:
         self._fresh = False
         clock = _Clock(self, sought=sought)
-        care = _Care(sought=sought)
+        care = _Care(sought=sought, counts_chunks=self._is_one_of(_WITHOUT_PTS))
         for frame in self._raw_frames(care):
             time_s = clock.time_of(frame)
             if time_s is not None:
@@ -176,12 +185,16 @@ class VideoReader:
             except _PACKET_ERRORS:
                 care.lost = True
                 continue
-            except av.error.MemoryError as error:
+            except av.MemoryError as error:
                 raise MemoryError from error
             yield from frames
 
     def packets(self, care: _Care | None = None) -> Iterator[Packet[VideoStream]]:
-        """The packets of the track as they are stored; the last one is empty. What cannot be read ends them."""
+        """The packets of the track as they are stored; the last one is empty. What cannot be read ends them.
+
+        Raises:
+            WorkerError: video_encrypted.
+        """
         packets = self._video.container.demux(self.stream)
         while True:
             try:
@@ -192,13 +205,16 @@ class VideoReader:
                 if care is not None:
                     care.lost = True
                 return
+            if packet.has_sidedata("encryption_info"):
+                raise encrypted()
             yield packet
 
 
 class _Care:
     """Knows from where to where the picture cannot be trusted: from a loss to the next whole keyframe."""
 
-    def __init__(self, *, sought: bool) -> None:
+    def __init__(self, *, sought: bool, counts_chunks: bool) -> None:
+        self._counts_chunks = counts_chunks
         self.lost = False
         """Whether something was lost since the last frame."""
         self._until_key = sought  # whatever comes out before a keyframe builds on frames that were not decoded
@@ -210,7 +226,11 @@ class _Care:
 
     def judge(self, frame: VideoFrame) -> bool:
         """Whether the frame is damaged."""
-        after_loss, self.lost = self.lost, False
+        after_loss = self.lost
+        # Where times are counted from the chunks of the file, nobody knows how many were lost: all later times are off.
+        self.lost = self._counts_chunks and (after_loss or frame.is_corrupt)
+        if self.lost:
+            return True
         if frame.is_corrupt:
             self._until_key = True
         elif frame.key_frame:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sam2_mcp_worker.deadline import Deadline
-from sam2_mcp_worker.disk import remove
+from sam2_mcp_worker.disk import remove, storage_errors
 from sam2_mcp_worker.engines.ports import ObjectMask, Tracker
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage
@@ -37,6 +37,8 @@ FRAME_ATTEMPTS = 2
 _LOSSES = ("track_state_lost", "decoder_timeout", "decoder_crashed", "out_of_memory", "internal")
 # A step with so many objects may take the time of one picture step; more objects get more (reference/sam.md 3a).
 OBJECTS_PER_TIMEOUT = 4
+# Steps vary: without this share of a frame kept back, every second call would end before its last frame.
+SPARE_FRAMES = 0.5
 # Container times are rounded to microseconds: without this, asking for a frame's own time may give the one before.
 TIME_ROUNDING_S = 1e-6
 # Longer side of the pictures on the contact sheet.
@@ -188,7 +190,9 @@ class Propagation:
 
     def _fitting(self, ahead: int) -> int:
         most = min(ahead, self._services.settings.max_track_frames - len(self._state.frames))
-        return most if self._budget is None else self._pace.fitting(self._budget.remaining_s(), most)
+        if self._budget is None:
+            return most
+        return self._pace.fitting(self._budget.remaining_s() - SPARE_FRAMES * self._pace.frame_s, most)
 
     def _announce(self, ahead: Sequence[int]) -> None:
         handled = {*self._state.frames, *self._state.failed}
@@ -231,7 +235,8 @@ class Propagation:
         remove(_mask_dir(work))
         if found.thumbnail is not None:
             self._state.thumbnail_px = (found.thumbnail.width_px, found.thumbnail.height_px)
-            found.thumbnail.path.replace(thumbnail_path(self._folder, index))
+            with storage_errors():
+                found.thumbnail.path.replace(thumbnail_path(self._folder, index))
 
     def _fail(self, index: int, error: WorkerError) -> None:
         self._state.own.discard(index)  # not to be repeated either

@@ -72,7 +72,8 @@ class TrackCover:
 
     In a tracked frame that is the mask, grown by a margin. Between two of them it is the convex hull of both masks,
     grown by the margin and a part of the way between them. Beside a frame in which the object is lost, and behind the
-    last one, it is the one mask that is known, grown by the way that the object made before.
+    last one, it is the one mask that is known, grown by the margin and the way that the object made in the step
+    beside it, and a part more.
     """
 
     def __init__(self, path: Path, start_s: float, end_s: float) -> None:
@@ -107,7 +108,7 @@ class TrackCover:
         if len(seen) == 2:
             margin = self.margin_px + math.ceil(DETOUR_SHARE * _way(seen[0], seen[1]))
         else:
-            margin = self.margin_px + math.ceil(self._last_way(index, place))
+            margin = self.margin_px + math.ceil((1 + DETOUR_SHARE) * self._last_way(index, place))
         return _hull_area([_mask(self._tracks, one) for one in seen], margin)
 
     def _last_way(self, index: int, place: int) -> float:
@@ -124,10 +125,11 @@ class TrackCover:
 
 
 def _way(one: TrackedObject, other: TrackedObject) -> float:
-    """How far the corners of the box moved, at most."""
+    """How far a corner of the box moved, at most."""
     assert one.box_xyxy_px is not None
     assert other.box_xyxy_px is not None
-    return float(max(abs(a - b) for a, b in zip(one.box_xyxy_px, other.box_xyxy_px, strict=True)))
+    x0, y0, x1, y1 = (abs(a - b) for a, b in zip(one.box_xyxy_px, other.box_xyxy_px, strict=True))
+    return math.hypot(max(x0, x1), max(y0, y1))
 
 
 def _mask(tracks: Tracks, one: TrackedObject) -> Mask:

@@ -39,8 +39,6 @@ _LOSSES = ("track_state_lost", "decoder_timeout", "decoder_crashed", "out_of_mem
 OBJECTS_PER_TIMEOUT = 4
 # Steps vary: without this share of a frame kept back, every second call would end before its last frame.
 SPARE_FRAMES = 0.5
-# Container times are rounded to microseconds: without this, asking for a frame's own time may give the one before.
-TIME_ROUNDING_S = 1e-6
 # Longer side of the pictures on the contact sheet.
 THUMBNAIL_PX = 320
 # Memories that a step looks at, itself included, and how much longer a step takes with all of them than with the
@@ -287,7 +285,7 @@ class Propagation:
             self._services.decoders,
             video.stored.path,
             video.facts,
-            [video.times_s[index] + TIME_ROUNDING_S for index in indices],
+            [video.times_s[index] for index in indices],
             work,
             timeout_s=self._services.settings.step_timeout_s,
             job=self._course.key,

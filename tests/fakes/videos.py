@@ -128,6 +128,9 @@ def write_clip(
     full_range: bool = False,
     metadata: dict[str, str] | None = None,
     container_options: dict[str, str] | None = None,
+    track_metadata: dict[str, str] | None = None,
+    chapter: str = "",
+    attachment: bytes = b"",
 ) -> Clip:
     """Encode pictures with exactly these times."""
     height, width = pictures[0].shape[:2]
@@ -138,12 +141,19 @@ def write_clip(
         stream.width, stream.height, stream.pix_fmt = width, height, pix_fmt
         stream.codec_context.time_base = stream.time_base = time_base
         stream.options = options or {}
+        stream.metadata.update(track_metadata or {})
         if pix_fmt.startswith("yuv"):
             stream.codec_context.color_range = int(color_range)
             stream.codec_context.colorspace = 1 if matrix == Colorspace.ITU709 else 6
         if rotation_ccw_deg:
             stream.set_display_rotation(rotation_ccw_deg)
         sound: Any = out.add_stream(audio_codec, rate=SOUND_RATE) if audio else None
+        if chapter:
+            out.set_chapters(
+                [{"id": 1, "start": 0, "end": 9, "time_base": Fraction(1), "metadata": {"title": chapter}}]
+            )
+        if attachment:
+            out.add_attachment("notes.txt", "text/plain", attachment)
         packets = _sound(sound, float(times[-1] - times[0]) + 0.04, start_s) if audio else []
         for picture, time in zip(pictures, times, strict=True):
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from av.video.reformatter import Colorspace
 from PIL import Image
+from tests.fakes.video_tasks import InThisProcess
 from tests.fakes.videos import (
     Clip,
     even_times,
@@ -49,13 +50,6 @@ async def decoders() -> AsyncIterator[ChildPool]:
         "decoder", DECODER_MODULE, size=1, config={}, memory_limit_bytes=DECODER_MEMORY_LIMIT_BYTES
     ) as pool:
         yield pool
-
-
-class InThisProcess:
-    """Runs the tasks without a child."""
-
-    async def run(self, task: str, params: dict[str, Any], *, timeout_s: float, job: str) -> dict[str, Any]:
-        return video_child.TASKS[task](params)
 
 
 class Desk:

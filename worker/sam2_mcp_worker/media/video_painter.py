@@ -32,6 +32,9 @@ _MAX_VERTICES = 400
 # A tag's height as a share of the picture's, and the least that is readable.
 _TAG_SHARE = 0.035
 _MIN_TAG_PX = 11
+# The same of the outline of a tracked object; thinner ones blend with their halo.
+_LINE_SHARE = 1 / 250
+_LINE_PX = 2
 _HALO = (255, 255, 255)
 _LOST = (90, 90, 90)
 Ring = NDArray[np.float64]
@@ -161,7 +164,7 @@ def _moved(ring: Ring, source: Box, target: NDArray[np.float64]) -> Ring:
 
 def draw_objects(rgb: Rgb, objects: Sequence[Drawn], tag_px: int, scale: float = 1.0) -> None:
     """Draw outlines and numbers in place; `scale` is this picture's size over the video's."""
-    width = max(1, round(min(rgb.shape[:2]) / 180))
+    width = max(_LINE_PX, round(min(rgb.shape[:2]) * _LINE_SHARE))
     for item in objects:
         colour, _ = _colours(item.number)
         # Vertices are corners of pixels: half a pixel back are the pixels beside them.

@@ -34,6 +34,7 @@ from tests.fakes.videos import (
 
 from sam2_mcp_worker.media.rle import decode_runs, expand_runs
 from sam2_mcp_worker.media.tracks_file import parse_tracks
+from sam2_mcp_worker.pipelines import track_run
 from sam2_mcp_worker.settings import Settings
 
 FRAMES = 36  # 1.5 s
@@ -210,6 +211,8 @@ async def test_damaged_frames_are_failed_by_their_times_and_nothing_is_said_of_t
     assert facts["coverage"]["planned"] == len(told) + len(failed)
     tracks = parse_tracks(await artifact(tracking, facts["tracks"]))
     assert [round(time_s, 3) for time_s in tracks.failed_times_s] == failed
+    with pytest.raises(ToolFailure, match=r"start_frame_damaged.*give another start_s"):
+        await agent.call("track_video", source=await agent.upload(path), boxes=[box_at(0)], start_s=failed[0])
 
 
 @pytest.mark.parametrize("range_s", [(0.5, 0.5), (1.4583, 99.0)])
@@ -300,6 +303,34 @@ async def test_a_killed_engine_costs_no_frame(tracking: RunningWorker, tracker: 
     assert facts["objects"] == (await agent.call("track_video", **arguments))["objects"]
     assert tracker.log.count("start") == 3
     assert any("tracked again" in note for note in facts["notes"])
+
+
+async def test_a_killed_engine_goes_on_at_its_last_saved_memory(
+    tracking: RunningWorker, tracker: ColourTracker, shapes: Clip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(track_run, "SAVE_EVERY_S", 0.0)
+    tracker.fail_at = {6}
+    agent = Agent(tracking)
+    facts = await agent.call("track_video", source=await agent.upload(shapes.path), boxes=[box_at(0)], end_s=0.4)
+    assert facts["coverage"]["done"] == 10
+    assert "notes" not in facts
+    steps = [what for what in tracker.log if what != "save"]
+    assert steps == ["start", *["step"] * 5, "restore", *["step"] * 5]
+
+
+async def test_an_engine_that_takes_too_long_makes_no_late_answer(brief_data: Path, shapes: Clip) -> None:
+    for worker in serving(brief(brief_data)):
+        worker.services.tracker = engine = ColourTracker(step_s=60)
+        agent = Agent(worker)
+        arguments: dict[str, Any] = {"source": await agent.upload(shapes.path), "boxes": [box_at(0)], "end_s": 0.2}
+        facts = await agent.call("track_video", **arguments)
+        assert facts["coverage"]["done"] == 0
+        assert facts["coverage"]["unreached"] > 0
+        assert facts["objects"][0]["visible"] == []
+        assert "contact_sheet" not in facts
+        engine.step_s = 0.0
+        rest = await agent.call("track_video", **arguments, cursor=facts["cursor"])
+        assert rest["coverage"]["done"] == 5
 
 
 async def test_a_frame_that_ends_the_engine_twice_is_failed_and_the_rest_is_tracked(

@@ -24,7 +24,7 @@ from sam2_mcp_worker.pipelines.track_course import Course, TrackRequest, plan_co
 from sam2_mcp_worker.pipelines.track_report import cover, fitting_frames, spacing_of, summarise, tracks_of
 from sam2_mcp_worker.pipelines.track_run import frames_to_come
 from sam2_mcp_worker.pipelines.track_state import TrackState
-from sam2_mcp_worker.pipelines.video_facts import Video
+from sam2_mcp_worker.pipelines.video_facts import Video, guessed_times
 from sam2_mcp_worker.track_store import TrackStore
 from sam2_mcp_worker.uploads import StoredFile
 
@@ -228,3 +228,10 @@ def test_masks_become_run_lengths_of_the_whole_picture(tmp_path: Path) -> None:
     assert mask.box_xyxy_px == (3, 4, 5, 6)
     assert (mask.inside == inside).all()
     assert mask_runs({"masks": [], "size": [9, 8]}) == {"counts": []}
+
+
+def test_where_a_container_gives_no_times_frames_are_looked_for_at_its_rate() -> None:
+    times_s = guessed_times(FACTS)
+    assert len(times_s) == 48
+    assert times_s[:3] == [0.0, 2.0 / 48, 4.0 / 48]
+    assert guessed_times(video(duration_s=0.0).facts) == [0.0]

@@ -28,7 +28,7 @@ async def describe_video(services: Services, stored: StoredFile) -> Video:
     """
     facts = VideoFacts(**await services.cache.get_or_compute(_key("video", services, stored), _probe(services, stored)))
     times_s = await services.cache.get_or_compute(_key("video_times", services, stored), _list(services, stored))
-    return Video(stored, facts, times_s or _guessed_times(facts))
+    return Video(stored, facts, times_s or guessed_times(facts))
 
 
 def _key(name: str, services: Services, stored: StoredFile) -> str:
@@ -60,7 +60,7 @@ def _list(services: Services, stored: StoredFile) -> Any:
     return compute
 
 
-def _guessed_times(facts: VideoFacts) -> list[float]:
+def guessed_times(facts: VideoFacts) -> list[float]:
     """Where to look for frames in containers that give them no time; true times come with the frames."""
     count = max(1, round(facts.duration_s * facts.fps))
     return [index * facts.duration_s / count for index in range(count)]

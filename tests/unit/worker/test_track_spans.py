@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +42,11 @@ def test_beside_a_frame_in_which_it_is_lost_nothing_is_known() -> None:
     assert unknown_spans(tracks("xx.xx"), (0.0, 5.0)) == [Unknown(1, 1.0, 3.0)]
     assert unknown_spans(tracks("xxx.."), (0.0, 5.0)) == [Unknown(1, 2.0, 5.0)]
     assert unknown_spans(tracks("..x"), (0.0, 3.0)) == [Unknown(1, 0.0, 2.0)]
+
+
+def test_the_end_is_not_known_while_the_tracking_goes_on() -> None:
+    unfinished = replace(tracks("xxx"), complete=False)
+    assert unknown_spans(unfinished, (0.0, 3.0)) == [Unknown(1, 2.0, 3.0)]
 
 
 def test_each_object_counts() -> None:

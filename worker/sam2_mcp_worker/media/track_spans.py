@@ -30,14 +30,16 @@ class Unknown:
 def known_spans(tracks: Tracks, object_number: int) -> list[Span]:
     """Spans in which the object's place is known, first and last frame included.
 
-    The end of the video counts as known when it is no further from the last frame than frames are from each other.
+    The end of the video counts as known when the tracking is complete and the end is no further from the last frame
+    than frames are from each other.
     """
     spans: list[Span] = []
     for seen, run in itertools.groupby(tracks.frames, key=lambda frame: _is_seen(frame, object_number)):
         if seen:
             times = [frame.time_s for frame in run]
             spans.append((times[0], times[-1]))
-    if spans and spans[-1][1] == tracks.frames[-1].time_s and tail_s(tracks) <= largest_step_s(tracks):
+    at_the_end = bool(spans) and spans[-1][1] == tracks.frames[-1].time_s
+    if at_the_end and tracks.complete and tail_s(tracks) <= largest_step_s(tracks):
         spans[-1] = spans[-1][0], max(tracks.duration_s, spans[-1][1])
     return spans
 

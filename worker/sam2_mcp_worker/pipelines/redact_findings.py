@@ -60,6 +60,13 @@ class Findings:
                 }
             self.not_found.append(entry)
 
+    def _note_areas_only(self) -> None:
+        """Say what covering given places does not look for."""
+        if not self.phrases:
+            self.not_verified.append(
+                "whether what was covered also stands elsewhere: only the given places were covered"
+            )
+
     @property
     def status(self) -> Status:
         """`incomplete` when a phrase was not found or may stand where nobody could read."""
@@ -69,6 +76,7 @@ class Findings:
 
     def to_json(self, method: Method, artifact: Artifact | None) -> dict[str, Any]:
         """The whole result."""
+        self._note_areas_only()
         return {
             "status": self.status,
             "handle": artifact.handle if artifact else None,

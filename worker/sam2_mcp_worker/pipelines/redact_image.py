@@ -130,7 +130,8 @@ class ImageRedactor:
             raise next(iter(self._readings.failed.values()))
         lines = _in_order(reading)
         await self._plan_matches(lines, pixels)
-        self._findings.miss(_as_read(lines), [{"box_xyxy_px": list(line.box_xyxy_px)} for line in lines])
+        places = [{"box_xyxy_px": list(line.box_xyxy_px)} for line in lines]
+        await asyncio.to_thread(self._findings.miss, _as_read(lines), places)
         self._tell_unread(reading)
 
     async def _plan_matches(self, lines: Sequence[TextLine], pixels: PixelFile) -> bool:
@@ -179,20 +180,20 @@ class ImageRedactor:
             limit_s = timeout_for(source, self._timeout_s)
             redactors, method = self._services.redactors, self._request.method
             await cover_image(redactors, source, areas, method, out, timeout_s=limit_s, job=self._job)
-            after = await self._decode_output(out, number)
+            after = await self._decode_output(out, number, limit_s)
             check = await compare_images(redactors, source, after, areas, out, timeout_s=limit_s, job=self._job)
             self._findings.verified = self._judge(check)
             if not await self._read_again(source, after):
                 return out
         raise unverified(f"phrases were still readable after {ROUNDS} rounds")
 
-    async def _decode_output(self, out: Path, number: int) -> PixelFile:
+    async def _decode_output(self, out: Path, number: int, timeout_s: float) -> PixelFile:
         image = await decode_image(
             self._services.decoders,
             out,
             self._workdir / f"redacted-{number}.rgb",
             max_pixels=self._services.settings.max_picture_pixels,
-            timeout_s=self._timeout_s,
+            timeout_s=timeout_s,
             job=self._job,
         )
         return image.pixels

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from tests.conftest import RunningWorker
 from tests.fakes.documents import document, good_page
+from tests.models import OnnxPair
 
 from sam2_mcp_worker.demo.processes import free_port, wait_until_ready
 
@@ -120,14 +121,18 @@ def test_a_port_that_is_taken_ends_serve_with_3(worker: RunningWorker, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_the_demo_accounts_for_all_nine_pages_through_the_station(tmp_path: Path) -> None:
-    done = run("demo", "--json", "--out", str(tmp_path / "out"), timeout_s=150)
+def test_the_demo_accounts_for_all_nine_pages_and_cuts_out_an_object_through_the_station(
+    tmp_path: Path, onnx_pair: OnnxPair
+) -> None:
+    done = run("demo", "--json", "--out", str(tmp_path / "out"), timeout_s=150, **onnx_pair.environment())
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert sorted(page["page_number"] for page in result["pages"]) == list(range(1, 10))
     assert result["coverage"] == {"total": 9, "done": 9, "failed": [], "unreached": []}
     assert max(result["calls_s"]) < 27
     assert "든든건강보험" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert result["cut_out"]["engine"].startswith("sam-onnx/")
+    assert result["cut_out"]["redaction"] == "done"
 
 
 def test_doctor_finds_what_is_there_and_what_is_missing(tmp_path: Path) -> None:

@@ -57,9 +57,14 @@ _ONNX_LACKS = _not_available(
 )
 
 
+def sam2_packages_missing() -> list[str]:
+    """Which packages of the extra [sam] are not installed."""
+    return [name for name in SAM2_PACKAGES if importlib.util.find_spec(name) is None]
+
+
 def _sam2_lacks(settings: Settings) -> WorkerError | None:
     """What SAM 2 lacks, if anything."""
-    absent = [name for name in SAM2_PACKAGES if importlib.util.find_spec(name) is None]
+    absent = sam2_packages_missing()
     if absent:
         return _not_available(
             f"SAM 2 needs {', '.join(absent)}, which this worker has not installed",

@@ -8,9 +8,13 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.settings import Settings
+
+if TYPE_CHECKING:
+    from sam2_mcp_worker.demo.cut_out import CutOut
 
 # The station lives in the checkout and not in the wheel: deploy/station beside worker/.
 STATION = Path(__file__).resolve().parents[3] / "deploy" / "station" / "main.py"
@@ -30,6 +34,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Print progress on stderr and the table on stdout; 1 when a page was lost."""
     from sam2_mcp_worker.demo.walk import table, walk
+    from sam2_mcp_worker.demo.weights import weights_for_demo
 
     if not arguments.station.is_file():
         raise WorkerError(
@@ -46,8 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     if (out_dir / "data").exists():
         say(f"what earlier runs read is kept in {arguments.out}/data and answered at once; delete it to read afresh")
-    source, picture = _inputs(arguments.source, out_dir, say)
-    result = walk(source, picture, arguments.station.resolve(), out_dir, say)
+    source, picture, cut_out = _inputs(arguments.source, out_dir, say)
+    models_dir = weights_for_demo(Settings(), say) if cut_out is not None else None
+    result = walk(source, picture, arguments.station.resolve(), out_dir, say, cut_out=cut_out, models_dir=models_dir)
     accounted = sorted(page["page_number"] for page in result.pages)
     if arguments.json:
         sys.stdout.write(json.dumps(dataclasses.asdict(result), ensure_ascii=False) + "\n")
@@ -61,15 +67,17 @@ def run(arguments: argparse.Namespace) -> int:
     return int(accounted != list(range(1, result.page_count + 1)))
 
 
-def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | None]:
+def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | None, CutOut | None]:
     if source is not None:
         if not source.is_file():
             raise WorkerError("source_missing", f"{source} is not a file", next_step="give the path of a PDF or image")
-        return source, None
+        return source, None, None
     try:
+        from sam2_mcp_worker.demo.cut_out import CutOut, box_px
         from sam2_mcp_worker.demo.fonts import find_fonts
         from sam2_mcp_worker.demo.leaflet import make_leaflet
-        from sam2_mcp_worker.demo.leaflet_pictures import banner_picture
+        from sam2_mcp_worker.demo.leaflet_pictures import UMBRELLA_PT, banner_picture, cover_page
+        from sam2_mcp_worker.demo.surfaces import POINTS_PER_INCH, PRINT_DPI
     except ImportError as error:
         raise WorkerError(
             "demo_extra_missing", f"the leaflet needs {error.name}", next_step="pip install 'sam2-mcp[worker,demo]'"
@@ -78,6 +86,7 @@ def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | 
     truth = make_leaflet(leaflet)
     kinds = ", ".join(f"{page.page_number} {page.kind}" for page in truth.pages)
     say(f"leaflet made: {leaflet.name}, {leaflet.stat().st_size // 1024} KB, pages: {kinds}")
-    banner = out_dir / "banner.jpg"
+    banner, cover = out_dir / "banner.jpg", out_dir / "cover.jpg"
     banner.write_bytes(banner_picture(find_fonts()).jpeg())
-    return leaflet, banner
+    cover.write_bytes(cover_page(find_fonts()).jpeg())
+    return leaflet, banner, CutOut(cover, box_px(UMBRELLA_PT, PRINT_DPI / POINTS_PER_INCH), "umbrella")

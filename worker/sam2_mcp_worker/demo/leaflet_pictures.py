@@ -46,6 +46,8 @@ from sam2_mcp_worker.demo.surfaces import Box, Colour, PictureSurface
 Fonts = dict[Face, Path]
 BANNER_PT = (COLUMN_PT, 150.0)
 PHONE_PT = (190.0, 330.0)
+# Around the dome of the cover's umbrella (see _cover_scene), as loose as a reader's boxes are.
+UMBRELLA_PT: Box = (178.0, 284.0, 422.0, 436.0)
 
 
 def cover_page(fonts: Fonts) -> PictureSurface:

@@ -1,86 +1,40 @@
 """The demo: the agent's road from end to end, on real programs, with no key.
 
-leaflet -> worker /files -> station session -> bridge -> worker: get_status, inspect_pdf (cursor to the end), read_text
+leaflet -> worker /files -> station session -> bridge -> worker: get_status, inspect_pdf (cursor to the end), read_text,
+and, where an engine for masks is there, segment_image and redact_media
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from sam2_mcp_worker.demo.cut_out import CutOut, cut_and_redact
 from sam2_mcp_worker.demo.processes import free_port, memory_mb, program, python_command, wait_until_ready
+from sam2_mcp_worker.demo.session import DemoResult, Say, StationSession, fetch, upload
 from sam2_mcp_worker.errors import WorkerError
 
-CALL_LIMIT_S = 30.0  # the station's own limit for one call
 PDF_MARK, PDF_MARK_WITHIN_BYTES = b"%PDF-", 1024  # where readers look for it, inspect_pdf among them
 
-Say = Callable[[str], None]
 
+def walk(
+    source: Path,
+    picture: Path | None,
+    station: Path,
+    out_dir: Path,
+    say: Say,
+    *,
+    cut_out: CutOut | None = None,
+    models_dir: Path | None = None,
+) -> DemoResult:
+    """Run the whole road for one file, one more picture for read_text, and an object to cut out and redact.
 
-@dataclass(slots=True)
-class DemoResult:
-    """What the walk found; `pages` are the rows of the table, `calls_s` the time of every tool call."""
-
-    worker_ready_s: float = 0.0
-    session_s: float = 0.0
-    tools: list[str] = field(default_factory=list)
-    calls_s: list[float] = field(default_factory=list)
-    page_count: int = 0
-    coverage: dict[str, Any] = field(default_factory=dict)
-    pages: list[dict[str, Any]] = field(default_factory=list)
-    lines_of_image: int = 0
-    idle_mb: int = 0
-    peak_mb: int = 0
-    files: list[str] = field(default_factory=list)
-
-
-class StationSession:
-    """One session on the station, called as the XGEN loader calls it."""
-
-    def __init__(self, client: httpx.Client, session_id: str, result: DemoResult) -> None:
-        self._client = client
-        self._session_id = session_id
-        self._result = result
-
-    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """One request through the station; the result object.
-
-        Raises:
-            WorkerError: the station reported a failure.
-        """
-        body = {"session_id": self._session_id, "method": method, "params": params}
-        answer = self._client.post("/api/mcp/mcp-request", json=body, timeout=CALL_LIMIT_S + 5).json()
-        if not answer.get("success"):
-            raise WorkerError("demo_station", f"{method}: {answer.get('error')}")
-        data: dict[str, Any] = answer["data"]
-        return data
-
-    def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """One tool call, timed; the facts of its first text block.
-
-        Raises:
-            WorkerError: the tool reported an error; its text is in the message.
-        """
-        started_s = time.monotonic()
-        data = self.request("tools/call", {"name": tool, "arguments": arguments})
-        self._result.calls_s.append(round(time.monotonic() - started_s, 2))
-        text = data["content"][0]["text"]
-        if data.get("isError"):
-            raise WorkerError("demo_tool", f"{tool}: {text}")
-        facts: dict[str, Any] = json.loads(text)
-        return facts
-
-
-def walk(source: Path, picture: Path | None, station: Path, out_dir: Path, say: Say) -> DemoResult:
-    """Run the whole road for one file (and one more picture for read_text).
+    `models_dir` is where weights may lie; the worker's other data are the demo's own.
 
     Raises:
         WorkerError: a program did not start, or a call failed.
@@ -90,6 +44,8 @@ def walk(source: Path, picture: Path | None, station: Path, out_dir: Path, say: 
     worker_url, station_url = f"http://127.0.0.1:{worker_port}", f"http://127.0.0.1:{station_port}"
     serve = python_command("-m", "sam2_mcp_worker", "serve", "--port", str(worker_port))
     own_data = {"SAM2_MCP_DATA_DIR": str(out_dir / "data"), "SAM2_MCP_HOST": "127.0.0.1"}
+    if models_dir is not None:
+        own_data["SAM2_MCP_MODELS_DIR"] = str(models_dir)
     with program("worker", serve, out_dir / "worker.log", own_data) as worker:
         say(f"worker starting on {worker_url}")
         result.worker_ready_s = round(
@@ -104,8 +60,10 @@ def walk(source: Path, picture: Path | None, station: Path, out_dir: Path, say: 
             wait_until_ready("station", f"{station_url}/health", process, out_dir / "station.log")
             with httpx.Client(base_url=station_url, trust_env=False, timeout=10) as client:
                 try:
-                    session = _open_session(client, worker_url, result, say)
+                    session = open_session(client, worker_url, result, say)
                     _use_tools(session, source, picture, worker_url, out_dir, result, say)
+                    if cut_out is not None:
+                        cut_and_redact(session, worker_url, cut_out, out_dir, say)
                 except httpx.HTTPError as error:
                     logs = f"see worker.log and station.log in {out_dir}"
                     raise WorkerError("demo_no_answer", f"no answer: {error}", next_step=logs) from error
@@ -113,7 +71,8 @@ def walk(source: Path, picture: Path | None, station: Path, out_dir: Path, say: 
     return result
 
 
-def _open_session(client: httpx.Client, worker_url: str, result: DemoResult, say: Say) -> StationSession:
+def open_session(client: httpx.Client, worker_url: str, result: DemoResult, say: Say) -> StationSession:
+    """A session with a bridge to the worker, and its list of tools."""
     started_s = time.monotonic()
     body = {
         "server_type": "python",
@@ -142,11 +101,11 @@ def _use_tools(
     status = session.call("get_status", {})
     say(f"get_status: ready={status['ready']}, {status['engines'][0]['identity']}")
     if _is_pdf(source):
-        _inspect(session, _upload(worker_url, source), worker_url, out_dir, result, say)
+        _inspect(session, upload(worker_url, source), worker_url, out_dir, result, say)
     else:
         picture = source
     if picture is not None:
-        lines = _read(session, _upload(worker_url, picture), result, say)
+        lines = _read(session, upload(worker_url, picture), result, say)
         result.lines_of_image = len(lines)
         text = out_dir / "picture.txt"
         text.write_text("".join(f"{line['text']}\n" for line in lines), encoding="utf-8")
@@ -174,7 +133,7 @@ def _inspect(
         if not facts.get("cursor"):
             break
         arguments["cursor"] = facts["cursor"]
-    result.files.append(_fetch(worker_url, facts["report"], out_dir / "report.html"))
+    result.files.append(fetch(worker_url, facts["report"], out_dir / "report.html"))
 
 
 def _read(session: StationSession, handle: str, result: DemoResult, say: Say) -> list[dict[str, Any]]:
@@ -191,21 +150,6 @@ def _read(session: StationSession, handle: str, result: DemoResult, say: Say) ->
         if not facts.get("cursor"):
             return lines
         arguments["cursor"] = facts["cursor"]
-
-
-def _upload(worker_url: str, path: Path) -> str:
-    with path.open("rb") as file, httpx.Client(trust_env=False, timeout=60) as client:
-        answer = client.post(f"{worker_url}/files", params={"name": path.name}, content=file)
-    if answer.status_code != httpx.codes.CREATED:
-        raise WorkerError("upload_refused", f"the worker answered {answer.status_code}: {answer.text[:300]}")
-    return str(answer.json()["handle"])
-
-
-def _fetch(worker_url: str, uri: str, path: Path) -> str:
-    handle = uri.removeprefix("artifact://")
-    answer = httpx.get(f"{worker_url}/artifacts/{handle}", trust_env=False, timeout=60).raise_for_status()
-    path.write_bytes(answer.content)
-    return str(path)
 
 
 def table(result: DemoResult) -> str:

@@ -1,0 +1,85 @@
+"""The demo's last step: an object of the leaflet's cover is cut out to its mask, and the mask is redacted.
+
+Says which engine did it. Without an engine, or where the worker refuses, it says so, and the demo goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sam2_mcp_worker.demo.session import Say, StationSession, fetch, upload
+from sam2_mcp_worker.errors import WorkerError
+
+
+@dataclass(frozen=True, slots=True)
+class CutOut:
+    """A picture, a box around one object on it, in pixels, and what that object is."""
+
+    picture: Path
+    box_xyxy_px: tuple[int, int, int, int]
+    name: str
+
+
+def box_px(box_pt: tuple[float, float, float, float], px_per_pt: float) -> tuple[int, int, int, int]:
+    """A box of the layout in pixels of its picture, rounded out."""
+    x0, y0, x1, y1 = (value * px_per_pt for value in box_pt)
+    return math.floor(x0), math.floor(y0), math.ceil(x1), math.ceil(y1)
+
+
+def cut_and_redact(session: StationSession, worker_url: str, cut: CutOut, out_dir: Path, say: Say) -> None:
+    """Call segment_image and redact_media; what they gave goes into the session's result and into `out_dir`."""
+    result = session.result
+    source = upload(worker_url, cut.picture)
+    try:
+        facts = _to_the_end(session, "segment_image", {"source": source, "boxes": [list(cut.box_xyxy_px)]})
+    except WorkerError as error:
+        result.cut_out = {"not_available": error.what}
+        say(f"no object was cut out: {error.what}")
+        return
+    found = facts["objects"][0]
+    result.cut_out = {"engine": facts["engine"], "object": cut.name, "status": found["status"]}
+    result.files += [
+        fetch(worker_url, facts[name], out_dir / file)
+        for name, file in (("overlay", "cover-objects.jpg"), ("coco", "cover-objects.json"))
+        if facts.get(name)
+    ]
+    if found.get("blank") or found["status"] != "done":
+        say(f"segment_image: {facts['engine']} found no {cut.name}: {found.get('reason', 'the mask is blank')}")
+        return
+    result.cut_out |= {name: found[name] for name in ("box_xyxy_px", "area_pct", "predicted_iou", "stability")}
+    result.files.append(fetch(worker_url, found["mask"], out_dir / "cover-mask.png"))
+    say(
+        f"segment_image: {cut.name} cut out by {facts['engine']}, {found['area_pct']} % of the cover, "
+        f"predicted IoU {found['predicted_iou']}, {result.calls_s[-1]} s"
+    )
+    _redact(session, worker_url, source, found["mask"], out_dir, say)
+
+
+def _redact(session: StationSession, worker_url: str, source: str, mask: str, out_dir: Path, say: Say) -> None:
+    regions = [{"handle": mask.removeprefix("artifact://")}]
+    result = session.result
+    try:
+        facts = _to_the_end(session, "redact_media", {"source": source, "regions": regions})
+    except WorkerError as error:
+        result.cut_out["redaction"] = error.what
+        say(f"nothing was redacted: {error.what}")
+        return
+    result.cut_out["redaction"] = facts["status"]
+    if facts.get("redacted"):
+        result.files.append(fetch(worker_url, facts["redacted"], out_dir / "cover-redacted.png"))
+    verified = "; ".join(facts.get("verified") or ["nothing"])
+    say(f"redact_media: {facts['status']}, verified: {verified}, {result.calls_s[-1]} s")
+
+
+def _to_the_end(session: StationSession, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The last result over the cursor; of segment_image the one that has the object."""
+    objects: list[dict[str, Any]] = []
+    facts = session.call(tool, arguments)
+    while True:
+        objects += facts.get("objects", [])
+        if not facts.get("cursor"):
+            return {**facts, "objects": objects}
+        facts = session.call(tool, {**arguments, "cursor": facts["cursor"]})

@@ -27,13 +27,16 @@ async def main(folder):
     at_start = heavy()
     async with running_worker(Settings(port=0, data_dir=folder / "data", ocr_processes=1)) as url:
         client = WorkerClient(url, None)
-        pdf, png = await client.upload(folder / "a.pdf"), await client.upload(folder / "a.png")
+        pdf, png, mp4 = [await client.upload(folder / name) for name in ("a.pdf", "a.png", "a.mp4")]
         async with client.session() as session:
             calls = [
                 ("get_status", {}),
                 ("inspect_pdf", {"source": pdf}),
                 ("read_text", {"source": png}),
                 ("segment_image", {"source": png, "boxes": [[10, 10, 40, 30]]}),
+                ("redact_media", {"source": png, "phrases": ["x"], "regions": [{"box_xyxy_px": [5, 5, 30, 20]}]}),
+                ("redact_media", {"source": pdf, "phrases": ["light"]}),
+                ("redact_media", {"source": mp4, "regions": [{"box_xyxy_px": [5, 5, 30, 20]}]}),
             ]
             for tool, arguments in calls:
                 result = await session.call_tool(tool, arguments)
@@ -47,9 +50,11 @@ asyncio.run(main(Path(sys.argv[1])))
 def test_no_tool_loads_a_heavy_module_into_the_server_and_stdout_is_silent(tmp_path: Path, onnx_pair: OnnxPair) -> None:
     from PIL import Image
     from tests.fakes.documents import document, good_page
+    from tests.fakes.videos import index_clip
 
     (tmp_path / "a.pdf").write_bytes(document([good_page("light")]))
     Image.new("RGB", (80, 40), "white").save(tmp_path / "a.png")
+    index_clip(tmp_path / "a.mp4", frames=6)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)],
         capture_output=True,

@@ -37,7 +37,7 @@ from tests.fakes.videos import (
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.execution.port import TaskRunner
-from sam2_mcp_worker.media import video, video_child
+from sam2_mcp_worker.media import video, video_child, video_file
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
 from sam2_mcp_worker.media.video import LostFrame, VideoFacts, VideoFrame, list_times, probe_video, read_frames
 
@@ -152,14 +152,22 @@ async def test_times_that_were_told_give_their_own_frames(desk: Desk) -> None:
     assert [found[1] for found in await desk.read(clip.path, times_s) if isinstance(found, tuple)] == list(range(30))
 
 
-async def test_a_real_child_reads_in_steps_and_keeps_small_pictures(child_desk: Desk) -> None:
-    clip = index_clip(child_desk.folder / "a.mp4", frames=40)
-    facts = await child_desk.probe(clip.path)
-    kept = child_desk.folder / "kept"
+async def test_frames_come_in_steps_with_small_pictures(desk: Desk) -> None:
+    await check_steps(desk)
+
+
+async def test_frames_come_in_steps_from_a_real_child(child_desk: Desk) -> None:
+    await check_steps(child_desk)
+
+
+async def check_steps(chosen: Desk) -> None:
+    clip = index_clip(chosen.folder / "a.mp4", frames=40)
+    facts = await chosen.probe(clip.path)
+    kept = chosen.folder / "kept"
     kept.mkdir()
     shown = []
     frames = read_frames(
-        child_desk.decoders, clip.path, facts, clip.times_s, kept, timeout_s=100, job="t", keep=True, thumbnail_px=80
+        chosen.decoders, clip.path, facts, clip.times_s, kept, timeout_s=100, job="t", keep=True, thumbnail_px=80
     )
     async for frame in frames:
         assert isinstance(frame, VideoFrame)
@@ -481,9 +489,46 @@ async def test_a_bomb_of_a_frame_is_refused_and_the_next_file_is_read(child_desk
     assert (await child_desk.probe(index_clip(child_desk.folder / "b.mp4").path)).frame_count == 48
 
 
-def test_every_demuxer_on_the_list_exists() -> None:
-    from sam2_mcp_worker.media.video_file import CONTAINERS
+@pytest.mark.parametrize("demuxer", ["hls", "concat"])
+def test_a_demuxer_that_opens_other_files_would_be_refused_them(tmp_path: Path, demuxer: str) -> None:
+    """The locks behind the list of demuxers."""
+    other = index_clip(tmp_path / "other.ts", container="mpegts")
+    kind = "an HLS playlist" if demuxer == "hls" else "a list of other files"
+    path = tmp_path / "list.mp4"
+    path.write_text(HOSTILE[kind].format(path=other.path, url=other.path), encoding="utf-8")
+    options = {"safe": "0", "extension_picky": "0", "protocol_whitelist": "none"}
+    with path.open("rb") as file, pytest.raises((av.FFmpegError, PermissionError)):
+        av.open(video_file._OwnBytes(file), format=demuxer, io_open=video_file._refuse, container_options=options)
 
+
+async def test_a_video_that_was_replaced_by_rubbish_has_no_frame_any_more(desk: Desk) -> None:
+    clip = index_clip(desk.folder / "a.mp4", frames=6)
+    facts = await desk.probe(clip.path)
+    data = bytearray(clip.path.read_bytes())
+    start, end = data.index(b"mdat") + 4, data.rindex(b"moov") - 4
+    data[start:end] = bytes(end - start)
+    clip.path.write_bytes(bytes(data))
+    frames = read_frames(desk.decoders, clip.path, facts, [0.0, 0.1], desk.folder, timeout_s=100, job="t")
+    found = [frame async for frame in frames]
+    assert [type(frame) for frame in found] == [LostFrame, LostFrame]
+
+
+async def test_a_step_without_an_answer_is_an_error_and_no_endless_loop(desk: Desk) -> None:
+    clip = index_clip(desk.folder / "a.mp4", frames=6)
+    facts = await desk.probe(clip.path)
+
+    class Mute:
+        async def run(self, task: str, params: dict[str, Any], *, timeout_s: float, job: str) -> dict[str, Any]:
+            return {"frames": []}
+
+    with pytest.raises(WorkerError):
+        async for _ in read_frames(Mute(), clip.path, facts, [0.0], desk.folder, timeout_s=100, job="t"):
+            raise AssertionError("nothing was read")
+
+
+def test_every_demuxer_on_the_list_exists() -> None:
     known = {name for names in av.formats_available for name in names.split(",")}
-    assert set(CONTAINERS) <= known
-    assert set(CONTAINERS).isdisjoint({"hls", "concat", "dash", "sdp", "rtsp", "rtp", "lavfi", "image2", "tty"})
+    assert set(video_file.CONTAINERS) <= known
+    assert set(video_file.CONTAINERS).isdisjoint(
+        {"hls", "concat", "dash", "sdp", "rtsp", "rtp", "lavfi", "image2", "tty"}
+    )

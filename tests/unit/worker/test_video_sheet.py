@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
-from tests.fakes.video_tasks import InThisProcess
+from tests.fakes.video_tasks import InThisProcess, paired_frames
 from tests.fakes.videos import SHAPES_FPS, SHAPES_SIZE, moving_shapes, shape_mask, shapes_picture
 
 from sam2_mcp_worker.media import video_sheet
@@ -21,7 +21,6 @@ from sam2_mcp_worker.media.rle import compress_runs, encode_runs
 from sam2_mcp_worker.media.tracks_file import TrackedFrame, TrackedObject, Tracks
 from sam2_mcp_worker.media.video import probe_video
 from sam2_mcp_worker.media.video_painter import OutlinePainter
-from sam2_mcp_worker.media.video_pairs import paired_frames
 from sam2_mcp_worker.media.video_pictures import draw_contact_sheet, draw_time_line
 from sam2_mcp_worker.media.video_sheet import CAPTION_PX, GAP_PX, evenly, lay_out_grid
 from sam2_mcp_worker.media.video_write import PainterSpec, write_video

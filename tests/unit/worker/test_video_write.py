@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import av
 import numpy as np
 import pytest
 from av.video.reformatter import Colorspace
-from tests.fakes.video_tasks import InThisProcess
+from tests.fakes.video_tasks import InThisProcess, paired_frames
 from tests.fakes.videos import Clip, even_times, index_clip, read_index, scratched, uneven_times, write_clip
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.execution.port import TaskRunner
-from sam2_mcp_worker.media import video_write
+from sam2_mcp_worker.media import video_encoder, video_painter, video_write
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
 from sam2_mcp_worker.media.video import VideoFacts, VideoFrame, probe_video, read_frames
-from sam2_mcp_worker.media.video_pairs import paired_frames
 from sam2_mcp_worker.media.video_write import Audio, PainterSpec, WrittenVideo, write_video
 
 MS = Fraction(1, 1000)
@@ -156,7 +157,7 @@ async def test_the_sound_stays_with_the_pictures(desk: Desk, kind: str) -> None:
 
 
 def sound_of(path: Path) -> tuple[float, float, float]:
-    """Start after the pictures' and length in seconds, and loudness."""
+    """Start after the pictures' and end after its own start in seconds, and loudness."""
     with av.open(str(path)) as source:
         pictures = source.streams.video[0]
         frames = list(source.decode(audio=0))
@@ -164,7 +165,29 @@ def sound_of(path: Path) -> tuple[float, float, float]:
         start_s = float(frames[0].time or 0) - float(pictures.start_time * pictures.time_base)
         wave = np.concatenate([frame.to_ndarray().ravel() for frame in frames]).astype(float)
         scale = 32768 if frames[0].format.name.startswith("s16") else 1
-        return start_s, sum(f.samples for f in frames) / frames[0].sample_rate, float(np.sqrt((wave**2).mean()) / scale)
+        end_s = float(frames[-1].time or 0) + frames[-1].samples / frames[-1].sample_rate - float(frames[0].time or 0)
+        return start_s, end_s, float(np.sqrt((wave**2).mean()) / scale)
+
+
+async def test_sound_that_the_new_file_does_not_take_is_encoded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video_encoder, "COPIED_AUDIO", ("pcm_mulaw",))
+    clip = index_clip(desk.folder / "a.mov", audio=True, audio_codec="pcm_mulaw")
+    written = await desk.write(clip.path)
+    assert (written.audio, written.audio_codec) == ("encoded", "aac")
+    assert sound_of(desk.out)[2] == pytest.approx(sound_of(clip.path)[2], rel=0.1)
+
+
+async def test_damaged_sound_is_passed_over(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video_encoder, "COPIED_AUDIO", ())
+    clip = index_clip(desk.folder / "a.mkv", time_base=MS, audio=True, audio_codec="flac", frames=96)
+    data = bytearray(clip.path.read_bytes())
+    with av.open(str(clip.path)) as source:
+        for packet in list(source.demux(audio=0))[10:20]:
+            assert packet.pos is not None
+            data[packet.pos + 12 : packet.pos + packet.size] = b"\xff" * (packet.size - 12)
+    clip.path.write_bytes(bytes(data))
+    assert (await desk.write(clip.path)).audio == "encoded"
+    assert sound_of(desk.out)[1] == pytest.approx(4, abs=0.1)  # what follows the gap is not early
 
 
 async def test_dropped_sound_is_gone(desk: Desk) -> None:
@@ -241,6 +264,35 @@ async def test_a_painter_that_fails_leaves_nothing_half_written(desk: Desk) -> N
         await desk.write(clip.path, painter=PainterSpec("outline", {"tracks_path": str(tracks)}))
     assert caught.value.code == "tracks_invalid"
     assert list(desk.work.iterdir()) == []
+
+
+class FallingPainter:
+    """Falls over in the third frame."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        pass
+
+    def paint(self, rgb: Any, index: int, time_s: float) -> Any:
+        """See `Painter`."""
+        if index == 2:
+            raise WorkerError("fell_over", "in the third frame")
+        return rgb
+
+
+async def test_a_segment_that_fails_half_way_is_removed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(video_painter.PAINTERS, "falling", f"{__name__}:FallingPainter")
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or _this_module())
+    clip = index_clip(desk.folder / "a.mp4")
+    with pytest.raises(WorkerError) as caught:
+        await desk.write(clip.path, painter=PainterSpec("falling"))
+    assert caught.value.code == "fell_over"
+    assert list(desk.work.iterdir()) == []
+
+
+def _this_module() -> ModuleType:
+    module = ModuleType(__name__)
+    module.__dict__.update(globals())
+    return module
 
 
 async def test_damaged_stretches_of_the_source_are_told(desk: Desk) -> None:

@@ -185,16 +185,25 @@ def video_join(params: dict[str, Any]) -> dict[str, Any]:
     """
     out_path = Path(params["out_path"])
     part = out_path.with_name(f"{out_path.name}.{os.getpid()}.part")
-    with storage_errors(), VideoReader(Path(params["path"])) as reader:
+    with storage_errors():
         try:
-            sound = _join(reader, params, part)
+            sound = _join_either_way(params, part)
             part.replace(out_path)
         finally:
             part.unlink(missing_ok=True)
     return {"bytes": out_path.stat().st_size, **sound}
 
 
-def _join(reader: VideoReader, params: dict[str, Any], part: Path) -> dict[str, Any]:
+def _join_either_way(params: dict[str, Any], part: Path) -> dict[str, Any]:
+    try:
+        with VideoReader(Path(params["path"])) as reader:
+            return _join(reader, params, part, COPIED_AUDIO)
+    except (av.ArgumentError, av.InvalidDataError, ValueError):  # the muxer does not take the sound as it is
+        with VideoReader(Path(params["path"])) as reader:
+            return _join(reader, params, part, ())
+
+
+def _join(reader: VideoReader, params: dict[str, Any], part: Path, copied: tuple[str, ...]) -> dict[str, Any]:
     source = reader.video.container
     audio = _sound_track(source) if params["audio"] == "keep" else None
     # Both tracks move by the same, so that neither begins before 0 and they stay together.
@@ -206,7 +215,7 @@ def _join(reader: VideoReader, params: dict[str, Any], part: Path) -> dict[str, 
         pictures = out.add_stream_from_template(first.streams.video[0])
         pictures.metadata.clear()
         packets = [_pictures(params, pictures, reader.time_base, video_start - origin)]
-        track = _Sound(out, audio, origin) if audio is not None else None
+        track = _Sound(out, audio, origin, copied) if audio is not None else None
         if track is not None:
             packets.append(track.packets(source))
         for packet in merge(*packets, key=_decoded_at):
@@ -261,11 +270,11 @@ def _start(audio: AudioStream) -> Fraction:
 class _Sound:
     """The sound track in the new file: copied where MP4 can hold it, else encoded to AAC."""
 
-    def __init__(self, out: OutputContainer, audio: AudioStream, origin_s: Fraction) -> None:
+    def __init__(self, out: OutputContainer, audio: AudioStream, origin_s: Fraction, copied: tuple[str, ...]) -> None:
         self._audio = audio
         self._origin_s = origin_s
         name = audio.codec_context.codec.canonical_name
-        self.copied = name in COPIED_AUDIO
+        self.copied = name in copied
         self.codec = name if self.copied else "aac"
         if self.copied:
             self._stream: AudioStream = out.add_stream_from_template(audio)

@@ -41,11 +41,15 @@ class EmbeddingCache(Generic[T]):
             self._entries.move_to_end(key)
         return entry
 
+    def discard(self, key: Hashable) -> None:
+        """Forget an entry, if it is there."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.nbytes -= entry.nbytes
+
     def put(self, key: Hashable, entry: T) -> None:
         """Keep an entry, at the price of the longest unused ones."""
-        replaced = self._entries.pop(key, None)
-        if replaced is not None:
-            self.nbytes -= replaced.nbytes
+        self.discard(key)
         if entry.nbytes > self._max_bytes:
             return
         self._entries[key] = entry

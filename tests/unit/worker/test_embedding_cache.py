@@ -45,6 +45,24 @@ def test_an_entry_larger_than_the_bound_drives_nothing_out() -> None:
     assert cache.get("kept") == Entry(10)
 
 
+@dataclass
+class Growing:
+    nbytes: int
+
+
+def test_an_entry_that_has_grown_counts_anew_when_it_is_put_again() -> None:
+    cache: EmbeddingCache[Growing] = EmbeddingCache(10)
+    entry = Growing(4)
+    cache.put("a", entry)
+    entry.nbytes = 8
+    cache.put("a", entry)
+    assert cache.nbytes == 8
+    entry.nbytes = 100
+    cache.discard("a")
+    cache.discard("unknown")
+    assert (cache.nbytes, len(cache)) == (0, 0)
+
+
 def test_a_larger_version_that_does_not_fit_replaces_the_older_one_by_nothing() -> None:
     cache: EmbeddingCache[Entry] = EmbeddingCache(10)
     cache.put("a", Entry(4))

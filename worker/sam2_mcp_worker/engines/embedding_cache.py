@@ -20,11 +20,14 @@ T = TypeVar("T", bound=Sized)
 
 
 class EmbeddingCache(Generic[T]):
-    """Least recently used first out. An entry larger than the whole bound is not kept, and drives nothing out."""
+    """Least recently used first out. An entry larger than the whole bound is not kept, and drives nothing out.
+
+    What an entry holds counts as of the moment that it was put; one that has grown since is to be put again.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._entries: OrderedDict[Hashable, T] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         self.nbytes = 0
         """Bytes of all entries."""
 
@@ -36,24 +39,23 @@ class EmbeddingCache(Generic[T]):
 
     def get(self, key: Hashable) -> T | None:
         """The entry, which counts as used now; None when it is not there."""
-        entry = self._entries.get(key)
-        if entry is not None:
-            self._entries.move_to_end(key)
-        return entry
+        if key not in self._entries:
+            return None
+        self._entries.move_to_end(key)
+        return self._entries[key][0]
 
     def discard(self, key: Hashable) -> None:
         """Forget an entry, if it is there."""
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.nbytes -= entry.nbytes
+        _, size = self._entries.pop(key, (None, 0))
+        self.nbytes -= size
 
     def put(self, key: Hashable, entry: T) -> None:
         """Keep an entry, at the price of the longest unused ones."""
         self.discard(key)
-        if entry.nbytes > self._max_bytes:
+        size = entry.nbytes
+        if size > self._max_bytes:
             return
-        self._entries[key] = entry
-        self.nbytes += entry.nbytes
+        self._entries[key] = (entry, size)
+        self.nbytes += size
         while self.nbytes > self._max_bytes:
-            _, oldest = self._entries.popitem(last=False)
-            self.nbytes -= oldest.nbytes
+            self.discard(next(iter(self._entries)))

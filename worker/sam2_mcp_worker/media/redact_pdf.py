@@ -23,6 +23,7 @@ from sam2_mcp_worker.media.redact_pdf_fonts import prune_fonts
 from sam2_mcp_worker.media.redact_pdf_glyphs import PageCut, cut_glyphs
 from sam2_mcp_worker.media.redact_pdf_raster import rasterise
 from sam2_mcp_worker.media.redact_pdf_scrub import scrub
+from sam2_mcp_worker.media.redact_pdf_syntax import page_resources
 from sam2_mcp_worker.media.redact_pdf_text import page_chars, under
 from sam2_mcp_worker.media.redact_words import needles, plain
 
@@ -44,6 +45,7 @@ class _Page:
     paths: int = 0
     pictures: int = 0
     rasterised: str = ""
+    raster_px_per_pt: float = 0.0
     annotations: RemovedAnnotations = field(default_factory=RemovedAnnotations)
 
 
@@ -78,8 +80,8 @@ def _pages_with_odd_pictures(path: Path, password: str, numbers: Sequence[int]) 
     """Pages with pictures that only MuPDF can unpack, whether they lie in a region or not."""
     try:
         with pikepdf.open(path, password=password) as pdf:
-            return {number for number in numbers if has_odd_pictures(pdf.pages[number - 1].resources)}
-    except (pikepdf.PdfError, IndexError):
+            return {number for number in numbers if has_odd_pictures(page_resources(pdf.pages[number - 1]))}
+    except (pikepdf.PdfError, pikepdf.PasswordError, IndexError):
         return set(numbers)
 
 
@@ -116,12 +118,11 @@ def _outside(number: int, box: BoxPt, size_pt: tuple[float, float]) -> WorkerErr
 
 def _finish(pdf: pikepdf.Pdf, pages: list[_Page], params: dict[str, Any], page_count: int) -> dict[str, Any]:
     affected = {page.number: page for page in pages}
-    others = RemovedAnnotations()
+    elsewhere: dict[int, RemovedAnnotations] = {}
     for number, page_object in enumerate(pdf.pages, 1):
         page = affected.get(number)
         if page is None:
-            gone = remove_annotations(pdf, page_object, ())
-            others.carriers += gone.carriers
+            elsewhere[number] = remove_annotations(pdf, page_object, ())
         else:
             _clean_page(pdf, page_object, page, params)
     words = [*params["words"], *(word for page in pages for word in _telling(page.text))]
@@ -130,7 +131,11 @@ def _finish(pdf: pikepdf.Pdf, pages: list[_Page], params: dict[str, Any], page_c
         "page_count": page_count,
         "pages": [_page_report(page) for page in pages],
         "encrypted": bool(params["password"]) or _is_encrypted(Path(params["path"])),
-        "attachments": done.attachments + others.carriers + sum(page.annotations.carriers for page in pages),
+        "elsewhere": {
+            str(number): [list(box) for box in gone.boxes] for number, gone in elsewhere.items() if gone.boxes
+        },
+        "attachments": done.attachments
+        + sum(gone.carriers for gone in (*elsewhere.values(), *(page.annotations for page in pages))),
         "scripts": done.scripts,
         "renamed": done.renamed,
         "signatures": done.signatures,
@@ -144,8 +149,8 @@ def _is_encrypted(path: Path) -> bool:
     try:
         with pikepdf.open(path) as pdf:
             return bool(pdf.is_encrypted)
-    except pikepdf.PdfError:
-        return False
+    except (pikepdf.PdfError, pikepdf.PasswordError):
+        return True
 
 
 def _clean_page(pdf: pikepdf.Pdf, page_object: pikepdf.Page, page: _Page, params: dict[str, Any]) -> None:
@@ -157,7 +162,9 @@ def _clean_page(pdf: pikepdf.Pdf, page_object: pikepdf.Page, page: _Page, params
     if page.rasterised:
         page.annotations = remove_annotations(pdf, page_object, page.rects, every=True)
         source = (Path(params["path"]), params["password"], page.number)
-        rasterise(pdf, page_object, source, page.boxes, rgb, Path(params["out_path"]).with_suffix(".rgb"))
+        page.raster_px_per_pt = rasterise(
+            pdf, page_object, source, page.boxes, rgb, Path(params["out_path"]).with_suffix(".rgb")
+        )
     else:
         page.annotations = remove_annotations(pdf, page_object, page.rects)
         _cover(pdf, page_object, page.rects, rgb)
@@ -187,6 +194,7 @@ def _page_report(page: _Page) -> dict[str, Any]:
         "annotations": len(page.annotations.boxes),
         "fields": page.annotations.fields,
         "rasterised": page.rasterised,
+        "raster_px_per_pt": page.raster_px_per_pt,
     }
 
 

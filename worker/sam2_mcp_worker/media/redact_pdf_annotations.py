@@ -10,6 +10,7 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name
 
 from sam2_mcp_worker.media.redact_paths import Rect, overlap
+from sam2_mcp_worker.media.redact_pdf_syntax import name_text
 
 # They carry files, films or sounds, in which nothing can be looked for.
 _CARRIERS = {"/FileAttachment", "/RichMedia", "/Screen", "/Movie", "/Sound", "/3D"}
@@ -35,23 +36,28 @@ def remove_annotations(
     if not isinstance(annotations, Array):
         return removed
     entries = [entry for entry in annotations if isinstance(entry, Dictionary)]
-    doomed = [entry for entry in entries if every or _is_carrier(entry) or _touches(entry, rects)]
-    marked = {entry.objgen for entry in doomed if entry.is_indirect}
-    doomed += [entry for entry in entries if entry not in doomed and _belongs_to(entry, marked)]
-    for entry in doomed:
-        removed.carriers += _is_carrier(entry)
-        if (box := _box(entry)) is not None:
-            removed.boxes.append(box)
-        if entry.get("/Subtype") == Name.Widget:
-            removed.fields += 1
-            _detach_field(pdf, entry)
-    if doomed:
-        page.obj.Annots = Array([entry for entry in entries if entry not in doomed])
+    doomed = [every or _is_carrier(entry) or _touches(entry, rects) for entry in entries]
+    marked = {entry.objgen for entry, goes in zip(entries, doomed, strict=True) if goes and entry.is_indirect}
+    doomed = [goes or _belongs_to(entry, marked) for entry, goes in zip(entries, doomed, strict=True)]
+    for entry, goes in zip(entries, doomed, strict=True):
+        if goes:
+            _note(pdf, entry, removed)
+    if any(doomed):
+        page.obj.Annots = Array([entry for entry, goes in zip(entries, doomed, strict=True) if not goes])
     return removed
 
 
+def _note(pdf: pikepdf.Pdf, entry: Dictionary, removed: RemovedAnnotations) -> None:
+    removed.carriers += _is_carrier(entry)
+    if (box := _box(entry)) is not None:
+        removed.boxes.append(box)
+    if entry.get("/Subtype") == Name.Widget:
+        removed.fields += 1
+        _detach_field(pdf, entry)
+
+
 def _is_carrier(entry: Dictionary) -> bool:
-    return str(entry.get("/Subtype")) in _CARRIERS
+    return name_text(entry.get("/Subtype")) in _CARRIERS
 
 
 def _box(entry: Dictionary) -> Rect | None:

@@ -28,6 +28,7 @@ from sam2_mcp_worker.media.redact_path_builder import (
 )
 from sam2_mcp_worker.media.redact_paths import Rect, Subpath, bounds, cut_fill, cut_stroke, overlap
 from sam2_mcp_worker.media.redact_pdf_pictures import UndecodableError, blanked, from_inline, is_decodable
+from sam2_mcp_worker.media.redact_pdf_syntax import name_text, page_resources
 
 # As in pdf_objects: deeper nesting is not seen in real files; cyclic forms are.
 MAX_DEPTH = 8
@@ -87,7 +88,7 @@ def _raw_content(page: pikepdf.Page) -> bytes:
 
 def _own_resources(page: pikepdf.Page) -> Dictionary:
     """A copy as deep as names go: pages share resources."""
-    return _copied(page.resources)
+    return _copied(page_resources(page))
 
 
 def _copied(resources: Any) -> Dictionary:
@@ -184,7 +185,7 @@ class _Walk:
 
     def _resource(self, kind: str, name: Any) -> Any:
         entries = self.resources.get(kind)
-        return entries.get(str(name)) if isinstance(name, Name) and isinstance(entries, Dictionary) else None
+        return entries.get(name_text(name)) if isinstance(name, Name) and isinstance(entries, Dictionary) else None
 
     def _do(self, instruction: Any) -> bool:
         name = instruction.operands[0] if instruction.operands else None

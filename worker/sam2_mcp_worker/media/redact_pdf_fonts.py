@@ -14,6 +14,8 @@ from typing import Any
 import pikepdf
 from pikepdf import Array, Dictionary, Name
 
+from sam2_mcp_worker.media.redact_pdf_syntax import name_text, page_resources
+
 ObjGen = tuple[int, int]
 _TEXT_OPERATORS = "q Q Tf gs Tj TJ ' \""
 _TWO_BYTES = {"/Identity-H", "/Identity-V"}
@@ -39,7 +41,7 @@ def prune_fonts(pdf: pikepdf.Pdf) -> int:
     """Prune every font that is an object of its own; returns how many tables or drawings were shortened."""
     usage = _Usage()
     for page in pdf.pages:
-        _follow(page.obj, page.resources, usage)
+        _follow(page.obj, page_resources(page), usage)
     for item in pdf.objects:
         if isinstance(item, pikepdf.Stream) and (item.get("/Subtype") == Name.Form or "/PatternType" in item):
             _follow(item, item.get("/Resources"), usage)
@@ -79,7 +81,7 @@ def _follow(holder: Any, resources: Any, usage: _Usage) -> None:
         elif operator == "Q":
             current = stack.pop() if stack else current
         elif operator == "Tf":
-            font = fonts.get(str(operands[0])) if operands else None
+            font = fonts.get(name_text(operands[0])) if operands else None
             current = font if isinstance(font, Dictionary) else None
         elif operator == "gs":
             current = _font_of_state(resources, operands, current, usage)
@@ -90,7 +92,7 @@ def _follow(holder: Any, resources: Any, usage: _Usage) -> None:
 
 def _font_of_state(resources: Any, operands: Any, current: Dictionary | None, usage: _Usage) -> Dictionary | None:
     states = resources.get("/ExtGState")
-    state = states.get(str(operands[0])) if operands and isinstance(states, Dictionary) else None
+    state = states.get(name_text(operands[0])) if operands and isinstance(states, Dictionary) else None
     setting = state.get("/Font") if isinstance(state, Dictionary) else None
     if not isinstance(setting, Array) or not len(setting):
         return current
@@ -109,7 +111,7 @@ def _codes(font: Dictionary, shown: Any) -> set[int]:
 
 def _prune(pdf: pikepdf.Pdf, font: Dictionary, usage: _Usage) -> int:
     is_composite = font.get("/Subtype") == Name.Type0
-    if is_composite and str(font.get("/Encoding")) not in _TWO_BYTES:
+    if is_composite and name_text(font.get("/Encoding")) not in _TWO_BYTES:
         return 0  # codes of other lengths
     codes = usage.codes.get(font.objgen, set())
     changed = 0
@@ -137,7 +139,7 @@ def _prune_drawings(font: Dictionary, codes: set[int]) -> int:
             code = int(entry)
             continue
         if code in codes:
-            used.add(str(entry))
+            used.add(name_text(entry))
             kept += [code, entry]
         code += 1
     doomed = [name for name in drawings.keys() if name not in used]  # noqa: SIM118 (not a dict)

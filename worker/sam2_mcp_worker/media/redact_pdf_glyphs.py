@@ -51,7 +51,13 @@ def cut_glyphs(
         with _fitz.open(str(path), filetype="pdf") as document:
             if document.needs_pass:
                 document.authenticate(password)
-            if document.is_encrypted or document.page_count != page_count:
+            if document.is_encrypted:
+                raise WorkerError(
+                    "encryption_unsupported",
+                    "parts of the PDF are encrypted and cannot be opened",
+                    next_step="Pass its `password`, or save it without encryption",
+                )
+            if document.page_count != page_count:
                 raise _unreadable(f"{document.page_count} of {page_count} pages")
             for cut in cuts:
                 _cut_page(document, cut)

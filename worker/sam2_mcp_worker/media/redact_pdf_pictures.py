@@ -18,6 +18,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from sam2_mcp_worker.media.pdf_geometry import Matrix
 from sam2_mcp_worker.media.redact_paths import Rect
+from sam2_mcp_worker.media.redact_pdf_syntax import name_text
 
 # What qpdf unpacks into samples. DCT (JPEG) is unpacked by Pillow, with the decoder that pdfium uses too; CMYK ones are
 # stored inverted or not, which no two programs agree about.
@@ -80,8 +81,8 @@ def from_inline(pdf: pikepdf.Pdf, inline: pikepdf.PdfInlineImage, spaces: Any) -
     for key, value in inline.obj.items():
         picture[key] = value
     space = picture.get("/ColorSpace")
-    if isinstance(space, Name) and isinstance(spaces, Dictionary) and str(space) in spaces:
-        picture.ColorSpace = spaces[str(space)]
+    if isinstance(space, Name) and isinstance(spaces, Dictionary) and name_text(space) in spaces:
+        picture.ColorSpace = spaces[name_text(space)]
     picture.Type, picture.Subtype = Name.XObject, Name.Image
     return picture
 
@@ -90,7 +91,7 @@ def _filters(picture: Any) -> list[str]:
     value = picture.get("/Filter")
     if value is None:
         return []
-    return [str(name) for name in value] if isinstance(value, Array) else [str(value)]
+    return [name_text(name) for name in value] if isinstance(value, Array) else [name_text(value)]
 
 
 def _covered(width: int, height: int, matrix: Matrix, rects: Sequence[Rect]) -> NDArray[np.bool_] | None:

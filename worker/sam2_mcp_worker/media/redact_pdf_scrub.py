@@ -13,27 +13,28 @@ from typing import Any
 import pikepdf
 from pikepdf import Array, Dictionary, Name, String
 
-from sam2_mcp_worker.media.redact_words import decodings
+from sam2_mcp_worker.media.redact_pdf_syntax import name_text
+from sam2_mcp_worker.media.redact_words import found_in_bytes
 
 # Replaces a title, name or address that held a redacted word.
 REPLACEMENT = "[redacted]"
 # Dropped wherever they stand. Alternates and OPI name other versions of a picture, AF and EF attached files, AA and JS
 # scripts, PieceInfo the private data of the program that wrote the file, Phoneme what is read aloud.
-_DROPPED = (
+_DROPPED = {
     "/Metadata", "/PieceInfo", "/Thumb", "/LastModified", "/AA", "/JS", "/ActualText", "/Alt", "/Phoneme",
     "/Alternates", "/OPI", "/AF", "/EF", "/RF",
-)  # fmt: skip
+}  # fmt: skip
 # Of the catalogue: what is not needed to show pages.
 _CATALOGUE = ("/Collection", "/Perms", "/DSS", "/Threads", "/SpiderInfo", "/Legal", "/Requirements", "/NeedsRendering")
 _NAME_TREES = (
     "/EmbeddedFiles", "/JavaScript", "/AlternatePresentations", "/Renditions", "/IDS", "/URLS", "/Templates", "/Pages",
     "/AP",
 )  # fmt: skip
-_ACTION_KEYS = ("/A", "/OpenAction", "/Next")
+_ACTION_KEYS = {"/A", "/OpenAction", "/Next"}
 _KEPT_ACTIONS = {"/GoTo", "/URI", "/Named"}
 # Binary or technical: a font or a colour space would break, and neither holds words.
 _TECHNICAL = {"/Registry", "/Ordering", "/ColorSpace", "/CS", "/Lookup", "/ID", "/DA", "/CharSet", "/Panose", "/Lang"}
-_STRUCTURE_KEYS = ("/T", "/E", "/ID")
+_STRUCTURE_KEYS = {"/T", "/E", "/ID"}
 # Direct objects nested deeper than this are an attack.
 _MAX_DEPTH = 64
 
@@ -112,22 +113,20 @@ def _clean(item: Any, forms: Sequence[str], done: Scrubbed, key: str, depth: int
 
 
 def _clean_dictionary(item: Any, done: Scrubbed) -> None:
-    for key in _DROPPED:
-        if key == "/JS":
-            done.scripts += key in item
-        _drop(item, key)
-    for key in _ACTION_KEYS:
-        action = item.get(key)
-        if isinstance(action, Dictionary) and str(action.get("/S")) not in _KEPT_ACTIONS and "/S" in action:
+    keys = set(item.keys())
+    done.scripts += "/JS" in keys
+    for key in keys & _DROPPED:
+        del item[key]
+    for key in keys & _ACTION_KEYS:
+        action = item[key]
+        if isinstance(action, Dictionary) and "/S" in action and name_text(action.S) not in _KEPT_ACTIONS:
             del item[key]
-    if item.get("/Type") == Name.StructElem or ("/S" in item and "/P" in item and "/K" in item):
-        for key in _STRUCTURE_KEYS:
-            _drop(item, key)
-    if item.get("/FT") == Name.Sig:
+    if item.get("/Type") == Name.StructElem or {"/S", "/P", "/K"} <= keys:
+        for key in keys & _STRUCTURE_KEYS:
+            del item[key]
+    if "/FT" in keys and Name.Sig == item.FT:
         done.signatures += _drop(item, "/V")
 
 
 def _holds(value: String, forms: Sequence[str]) -> bool:
-    if not forms:
-        return False
-    return any(form in text for text in (*decodings(bytes(value)),) for form in forms)
+    return bool(found_in_bytes(bytes(value), forms, strings=False))

@@ -15,7 +15,7 @@ from typing import Any
 import pikepdf
 from pikepdf import Array, Dictionary, Name, String
 
-from sam2_mcp_worker.media.redact_words import decodings, found_in_bytes
+from sam2_mcp_worker.media.redact_words import found_in_bytes
 
 _STREAM = re.compile(rb"(?<!end)stream\r?\n")
 # The dictionary of a stream stands before it; longer ones are not written by qpdf.
@@ -95,8 +95,8 @@ def _walk(item: Any, forms: Sequence[str], depth: int = 0) -> Iterator[str]:
         entries = [("", value) for value in item]
     for key, value in entries:
         if isinstance(value, (String, Name)):
-            texts = list(decodings(bytes(value) if isinstance(value, String) else str(value).encode("utf-8")))
-            yield from (f"'{form}' is in {key or 'an array'}" for form in forms if any(form in text for text in texts))
+            hits = found_in_bytes(bytes(value), forms, strings=False)
+            yield from (f"'{form}' is in {key or 'an array'}" for form in hits)
         elif isinstance(value, (Dictionary, Array)) and not value.is_indirect and depth < 64:
             yield from _walk(value, forms, depth + 1)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,22 @@ import pypdfium2.raw as pdfium
 from numpy.typing import NDArray
 
 from sam2_mcp_worker.media.pdf_document import OpenPage, open_page
-from sam2_mcp_worker.media.pdf_geometry import rendered_size_px
+from sam2_mcp_worker.media.pdf_geometry import PageGeometry, rendered_size_px
+from sam2_mcp_worker.media.pixel_writer import strips
 from sam2_mcp_worker.media.pixels import CHANNELS
 from sam2_mcp_worker.media.redact_paths import Rect
 from sam2_mcp_worker.media.redact_pdf_text import page_chars, page_text, under
 from sam2_mcp_worker.media.redact_words import found_in_text
 
-# Fine enough to show a moved letter or a lost rule, and 0.02 s a page.
+# Fine enough to show a lost rule or letter, and 0.02 s a page.
 COMPARE_PX_PER_PT = 100 / 72
 MAX_COMPARED_PIXELS = 4_000_000
-# Rewritten numbers move edges by hundredths of a pixel, which shades them by a few levels of 255.
-EDGE_TOLERANCE = 48
-# A rasterised page is drawn from 200 dpi: edges are softer, areas are the same. Means of blocks are compared.
-BLOCK_PX = 8
-BLOCK_TOLERANCE = 40
+# Pages that became pictures are compared at the resolution of the picture instead, where nothing is scaled.
+# Pixels kept of the pages before, while those after are drawn; one more page comes on top, at most 120 MB of it.
+HELD_BYTES = 60_000_000
+# A pixel may look like one beside it: pdfium places letters on whole pixels, so a number rewritten with another last
+# digit moves one by a pixel (0.25 mm at 100 dpi). What is lost or new differs by more than a smoothed edge does.
+TOLERANCE = 56
 # Around regions: what a smoothed edge reaches, in pixels.
 _MARGIN_PX = 2
 # Neighbouring rows (columns) that differ by more are a change. Letters make many; panels cut off at the region, few.
@@ -45,35 +48,61 @@ Pixels = NDArray[np.uint8]
 def pdf_verify_pages(params: dict[str, Any]) -> dict[str, Any]:
     """`{before, password, after, pages, forms}` -> `{pages: [{page_number, problems, max_difference}]}`.
 
-    Each of `pages` is `{page_number, rects, gone_boxes, rasterised}` in sheet coordinates of the original; without
-    `rects` it must look as before everywhere.
+    Each of `pages` is `{page_number, rects, gone_boxes, raster_px_per_pt}` in sheet coordinates of the original;
+    without `rects` it must look as before everywhere.
     """
-    return {"pages": [_verify(params, page) for page in params["pages"]]}
+    results = []
+    for views in _batches(params):
+        for view in views:
+            with open_page(Path(params["after"]), "", view.page["page_number"]) as opened:
+                results.append(_verify(opened, view, params["forms"]))
+    return {"pages": results}
 
 
-def _verify(params: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    number = page["page_number"]
-    with open_page(Path(params["before"]), params["password"], number) as opened:
-        scale = _scale(*opened.geometry.size_pt)
-        before = _pixels(opened, scale)
-        geometry = opened.geometry
-    boxes = [geometry.box(*rect) for rect in page["rects"]]
-    allowed = [*boxes, *(geometry.box(*box) for box in page["gone_boxes"])]
-    with open_page(Path(params["after"]), "", number) as opened:
-        problems = [
-            f"'{form}' is in the text of page {number}" for form in found_in_text(page_text(opened), params["forms"])
-        ]
-        after = _pixels(opened, scale)
-        if before.shape != after.shape:
-            return {"page_number": number, "problems": [*problems, "the page has another size"], "max_difference": 255}
-        if page["rasterised"]:
-            problems += _check_picture(opened, after, [_box_px(box, scale) for box in boxes])
-        elif boxes:
-            problems += _check_text(opened, page["rects"])
-            problems += _check_below(opened, len(boxes), scale, [_box_px(box, scale) for box in boxes])
-    difference = _difference(before, after, [_box_px(box, scale) for box in allowed], bool(page["rasterised"]))
-    limit = BLOCK_TOLERANCE if page["rasterised"] else EDGE_TOLERANCE
-    if difference > limit:
+@dataclass(frozen=True, slots=True)
+class _View:
+    """How a page looked before."""
+
+    page: dict[str, Any]
+    geometry: PageGeometry
+    scale: float
+    pixels: Pixels
+
+
+def _batches(params: dict[str, Any]) -> Iterator[list[_View]]:
+    """Views of several pages at a time: each change of the document costs opening it anew."""
+    views: list[_View] = []
+    held = 0
+    for page in params["pages"]:
+        with open_page(Path(params["before"]), params["password"], page["page_number"]) as opened:
+            scale = page["raster_px_per_pt"] or _scale(*opened.geometry.size_pt)
+            views.append(_View(page, opened.geometry, scale, _pixels(opened, scale)))
+        held += views[-1].pixels.size
+        if held > HELD_BYTES:
+            yield views
+            views, held = [], 0
+    yield views
+
+
+def _verify(opened: OpenPage, view: _View, forms: Sequence[str]) -> dict[str, Any]:
+    number, scale, rects = view.page["page_number"], view.scale, view.page["rects"]
+    boxes = [_box_px(view.geometry.box(*rect), scale) for rect in rects]
+    allowed = [*boxes, *(_box_px(view.geometry.box(*box), scale) for box in view.page["gone_boxes"])]
+    problems = [f"'{form}' is in the text of page {number}" for form in found_in_text(page_text(opened), forms)]
+    after = _pixels(opened, scale)
+    if view.pixels.shape != after.shape:
+        return {
+            "page_number": number,
+            "problems": [*problems, f"page {number} has another size"],
+            "max_difference": 255,
+        }
+    if view.page["raster_px_per_pt"]:
+        problems += _check_picture(opened, after, boxes)
+    elif boxes:
+        problems += _check_text(opened, rects)
+        problems += _check_below(opened, scale, boxes)
+    difference = _difference(view.pixels, after, allowed)
+    if difference > TOLERANCE:
         problems.append(f"page {number} looks different outside of the regions (by {difference} of 255 levels)")
     return {"page_number": number, "problems": problems, "max_difference": difference}
 
@@ -120,12 +149,12 @@ def _check_picture(opened: OpenPage, after: Pixels, boxes: Sequence[tuple[int, i
     return problems
 
 
-def _check_below(opened: OpenPage, covers: int, scale: float, boxes: Sequence[tuple[int, int, int, int]]) -> list[str]:
+def _check_below(opened: OpenPage, scale: float, boxes: Sequence[tuple[int, int, int, int]]) -> list[str]:
     """Take the cover off (in memory only) and look: what a reader could uncover must be plain."""
     last = pdfium.FPDFPage_CountObjects(opened.page) - 1
     cover = pdfium.FPDFPage_GetObject(opened.page, last) if last >= 0 else None
     is_cover = cover and pdfium.FPDFPageObj_GetType(cover) == pdfium.FPDF_PAGEOBJ_PATH
-    if not is_cover or pdfium.FPDFPath_CountSegments(cover) < covers * 4:
+    if not is_cover or pdfium.FPDFPath_CountSegments(cover) < len(boxes) * 4:
         return ["the regions are not covered"]
     pdfium.FPDFPage_RemoveObject(opened.page, cover)
     # On white and on black: what is left of a picture may be white, or the shape of its mask.
@@ -153,17 +182,39 @@ def is_plain(pixels: Pixels) -> bool:
     return rows <= MAX_CHANGES and columns <= MAX_CHANGES
 
 
-def _difference(before: Pixels, after: Pixels, allowed: Sequence[tuple[int, int, int, int]], rasterised: bool) -> int:
-    """The greatest difference outside of the allowed boxes: of pixels, or of the means of blocks."""
-    difference = np.abs(before.astype(np.int16) - after.astype(np.int16)).max(axis=2)
-    for x0, y0, x1, y1 in allowed:
-        rows = slice(max(0, y0 - _MARGIN_PX), max(0, y1 + _MARGIN_PX))
-        difference[rows, max(0, x0 - _MARGIN_PX) : max(0, x1 + _MARGIN_PX)] = 0
-    if not rasterised:
-        return int(difference.max(initial=0))
-    height, width = (side - side % BLOCK_PX for side in difference.shape)
-    blocks = difference[:height, :width].reshape(height // BLOCK_PX, BLOCK_PX, width // BLOCK_PX, BLOCK_PX)
-    return int(blocks.mean(axis=(1, 3)).max(initial=0))
+def _difference(before: Pixels, after: Pixels, allowed: Sequence[tuple[int, int, int, int]]) -> int:
+    """The greatest difference outside of the allowed boxes, strip by strip to bound memory."""
+    if np.array_equal(before, after):
+        return 0
+    worst = 0
+    for top, bottom in strips(before.shape[1], before.shape[0]):
+        rows = slice(max(0, top - 1), min(before.shape[0], bottom + 1))
+        difference = np.maximum(_beyond(before[rows], after[rows]), _beyond(after[rows], before[rows]))
+        for x0, y0, x1, y1 in allowed:
+            inside = slice(max(0, y0 - _MARGIN_PX - rows.start), max(0, y1 + _MARGIN_PX - rows.start))
+            difference[inside, max(0, x0 - _MARGIN_PX) : max(0, x1 + _MARGIN_PX)] = 0
+        first, last = top - rows.start, bottom - rows.start
+        worst = max(worst, int(difference[first:last].max(initial=0)))
+    return worst
+
+
+def _beyond(one: Pixels, other: Pixels) -> Pixels:
+    """How far each pixel of one lies outside of what the other shows there and on the pixels round it."""
+    low, high = _neighbours(other, np.minimum), _neighbours(other, np.maximum)
+    over, under_ = np.maximum(one, high) - high, low - np.minimum(one, low)
+    channels = np.maximum(over, under_)
+    return np.maximum(np.maximum(channels[:, :, 0], channels[:, :, 1]), channels[:, :, 2])
+
+
+def _neighbours(pixels: Pixels, choose: Callable[[Pixels, Pixels], Pixels]) -> Pixels:
+    """The least or greatest of each pixel and the eight round it."""
+    wide = pixels.copy()
+    wide[:, 1:] = choose(wide[:, 1:], pixels[:, :-1])
+    wide[:, :-1] = choose(wide[:, :-1], pixels[:, 1:])
+    both = wide.copy()
+    both[1:] = choose(both[1:], wide[:-1])
+    both[:-1] = choose(both[:-1], wide[1:])
+    return both
 
 
 TASKS = {"pdf_verify_pages": pdf_verify_pages}

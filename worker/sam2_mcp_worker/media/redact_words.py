@@ -25,6 +25,8 @@ _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"\
 
 def plain(text: str) -> str:
     """Text as it is compared: composed, lower case, without spaces."""
+    if text.isascii():
+        return "".join(text.lower().split())
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
@@ -41,7 +43,9 @@ def found_in_text(text: str, forms: Iterable[str]) -> list[str]:
 
 def found_in_bytes(data: bytes, forms: Iterable[str], *, strings: bool = True) -> list[str]:
     """Those that occur in bytes under any encoding; with `strings` also inside and across the strings of PDF syntax."""
-    missing = set(forms)
+    missing = {form for form in forms if len(form) <= len(data)}
+    if not missing:
+        return []
     found: list[str] = []
     for text in _readings(data, strings):
         hits = [form for form in missing if form in text]
@@ -62,7 +66,13 @@ def _readings(data: bytes, strings: bool) -> Iterator[str]:
 
 
 def decodings(data: bytes) -> Iterator[str]:
-    """Comparable text under each encoding; 16-bit ones from both offsets."""
+    """Comparable text under each encoding; 16-bit ones from both offsets.
+
+    Plain ASCII is read once: 16-bit text has zero bytes or, in Korean, bytes above 127.
+    """
+    if data.isascii() and b"\0" not in data:
+        yield plain(data.decode("ascii"))
+        return
     for encoding in _ENCODINGS:
         yield plain(data.decode(encoding, errors="ignore"))
     for encoding in ("utf-16-be", "utf-16-le"):

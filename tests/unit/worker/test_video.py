@@ -388,6 +388,39 @@ async def test_encrypted_pictures_are_named(desk: Desk) -> None:
     assert (await desk.refused(clip.path)).code == "video_encrypted"
 
 
+async def test_pictures_that_nothing_decodes_are_named(desk: Desk) -> None:
+    clip = index_clip(desk.folder / "a.mp4")
+    error = await desk.refused(clip.path.read_bytes().replace(b"avc1\0\0", b"zzz1\0\0"))
+    assert (error.code, "nothing here decodes" in error.what) == ("unsupported_video", True)
+
+
+async def test_sound_that_nothing_decodes_is_sound_all_the_same(desk: Desk) -> None:
+    clip = index_clip(desk.folder / "a.mp4", audio=True)
+    clip.path.write_bytes(clip.path.read_bytes().replace(b"mp4a\0\0", b"zz4a\0\0").replace(b"esds", b"zsds"))
+    assert (await desk.probe(clip.path)).audio_codec == "unknown"
+
+
+@pytest.mark.parametrize("kind", ["MP4", "MKV of uneven rate", "MPEG-TS that starts at 1.5 s", "AVI", "WebM"])
+async def test_whatever_is_changed_in_a_file_ends_in_frames_or_in_an_error_for_agents(
+    child_desk: Desk, kind: str
+) -> None:
+    whole = CLIPS[kind](child_desk.folder).path.read_bytes()
+    path = child_desk.folder / "changed"
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        data = bytearray(whole)
+        for at in rng.integers(0, len(data), size=4):
+            length = int(rng.choice([1, 4, 40]))
+            data[at : at + length] = b"" if rng.random() < 0.3 else rng.bytes(len(data[at : at + length]))
+        path.write_bytes(bytes(data))
+        try:
+            found = await child_desk.read(path, [0.0, 0.5, 1.2])
+        except WorkerError as error:
+            assert error.code != "internal"
+        else:
+            assert len(found) == 3
+
+
 async def test_limits_are_told_with_their_numbers(desk: Desk) -> None:
     clip = index_clip(desk.folder / "a.mp4")
     error = await desk.refused(clip.path, max_video_s=1.0)

@@ -11,6 +11,8 @@ from typing import Any
 
 import av
 import cv2
+from av.audio.codeccontext import AudioCodecContext
+from av.audio.stream import AudioStream
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.pixel_writer import pixel_file
@@ -148,10 +150,16 @@ def _facts(reader: VideoReader, first: Decoded) -> dict[str, Any]:
         "start_s": round(reader.start_s, _DECIMALS),
         "codec": stream.codec_context.codec.canonical_name,
         "container": container.format.name.split(",")[0],
-        "audio_codec": audio[0].codec_context.codec.canonical_name if audio else None,
+        "audio_codec": codec_name(audio[0]) if audio else None,
         "interlaced": first.frame.interlaced_frame,
         "header_s": header_s[0] if header_s else 0.0,
     }
+
+
+def codec_name(track: AudioStream) -> str:
+    """The codec of a sound track; `unknown` for one that nothing here decodes."""
+    context: AudioCodecContext | None = track.codec_context  # PyAV's types forget that there may be none
+    return "unknown" if context is None else context.codec.canonical_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,9 +197,16 @@ def _guess(head: bytes) -> str:
 
 def _picture_track(container: InputContainer) -> VideoStream:
     tracks = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
-    if tracks:
+    known = [track for track in tracks if track.codec_context is not None]
+    if known:
         best = container.streams.best("video")
-        return best if isinstance(best, VideoStream) and best in tracks else tracks[0]
+        return best if isinstance(best, VideoStream) and best in known else known[0]
+    if tracks:
+        raise WorkerError(
+            "unsupported_video",
+            f"nothing here decodes the pictures of this video ({container.format.long_name})",
+            next_step="Convert it to MP4 with H.264",
+        )
     held = "only sound" if container.streams.audio else "neither pictures nor sound"
     raise WorkerError(
         "no_video_stream",

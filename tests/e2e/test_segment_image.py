@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from tests.models import OnnxPair
 from tests.unit.station.harness import running_station
 
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
+from sam2_mcp_worker.engines.ports import ObjectMask, ObjectPrompt, Segmenter
+from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.rle import decode_runs, expand_runs
 from sam2_mcp_worker.pipelines.segment_image import Request, segment_image
 from sam2_mcp_worker.settings import Settings
@@ -351,3 +353,44 @@ async def test_an_agent_behind_station_and_bridge_gets_the_masks(
         answer = await loader.call_tool(station.http, session, "segment_image", arguments, 30.0)
     result = json.loads(answer)
     assert iou(mask_of(segmenting_worker, result["objects"][0]), drawn.truths[0]) > GOOD_IOU
+
+
+class Poisoned:
+    """The real network, but for one prompt on which it breaks, with all that are asked for together with it."""
+
+    def __init__(self, segmenter: Segmenter, poison: list[int]) -> None:
+        self._segmenter = segmenter
+        self._poison = poison
+        self.identity = f"poisoned {poison} {segmenter.identity}"
+        self.encode = segmenter.encode
+
+    async def masks(self, pixels: Any, key: str, prompts: Sequence[ObjectPrompt], **options: Any) -> list[ObjectMask]:
+        if any(prompt.to_params()["box"] == self._poison for prompt in prompts):
+            raise WorkerError("decoder_crashed", "the sam process ended while it read this input")
+        return await self._segmenter.masks(pixels, key, prompts, **options)
+
+
+@pytest.fixture
+def poison(segmenting_worker: RunningWorker) -> Iterator[list[int]]:
+    services, box = segmenting_worker.services, [5, 5, 20, 20]
+    segmenter = services.segmenter
+    assert segmenter is not None
+    services.segmenter = Poisoned(segmenter, box)
+    yield box
+    services.segmenter = segmenter
+
+
+async def test_an_object_that_breaks_the_network_takes_no_neighbour_along(
+    segmenting_worker: RunningWorker, drawn: Scene, tmp_path: Path, poison: list[int]
+) -> None:
+    agent = Agent(segmenting_worker)
+    handle = await agent.upload(saved(drawn.picture, tmp_path / "shapes.png"))
+    boxes = [list(drawn.boxes[0]), poison, list(drawn.boxes[1])]
+    result = await agent.call("segment_image", source=handle, boxes=boxes)
+    assert [found["status"] for found in result["objects"]] == ["done", "failed", "done"]
+    assert result["objects"][1]["reason"].startswith("decoder_crashed")
+    assert result["coverage"] == {"total": 3, "done": 2, "failed": [2], "unreached": []}
+    assert iou(mask_of(segmenting_worker, result["objects"][2]), drawn.truths[1]) > GOOD_IOU
+    assert result["overlay"] and result["coco"]
+    with pytest.raises(ToolFailure, match=r"^\[decoder_crashed\]"):
+        await agent.call("segment_image", source=handle, boxes=[poison])

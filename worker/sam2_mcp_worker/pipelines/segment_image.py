@@ -228,7 +228,7 @@ def _store_coco(work: _Work, done: dict[int, Any], overlay: str | None) -> dict[
 
 
 async def _cut_all(work: _Work, job: Job, masks: PictureMasks, pixels: PixelFile, folder: Path) -> None:
-    """Chunk by chunk; a chunk that fails takes only its own objects along."""
+    """Chunk by chunk; of a chunk that fails each object is tried alone, so that none takes its neighbours along."""
     unreached = job.coverage.unreached
     chunks = [unreached[start : start + PROMPTS_PER_CHUNK] for start in range(0, len(unreached), PROMPTS_PER_CHUNK)]
 
@@ -236,8 +236,11 @@ async def _cut_all(work: _Work, job: Job, masks: PictureMasks, pixels: PixelFile
         try:
             found = await masks.cut(pixels, numbers, [work.prompts[number - 1] for number in numbers], folder)
         except WorkerError as error:
+            if len(numbers) == 1:
+                job.coverage.mark_failed(numbers[0], error)
+                return
             for number in numbers:
-                job.coverage.mark_failed(number, error)
+                await cut((number,))
             return
         for number, mask in zip(numbers, found, strict=True):
             job.coverage.mark_done(number, mask)
@@ -246,4 +249,5 @@ async def _cut_all(work: _Work, job: Job, masks: PictureMasks, pixels: PixelFile
     await fan_out(settled, cut, deadline=Deadline.after(JOB_LIMIT_S), limit=CHUNKS_IN_FLIGHT)
     for numbers, error in settled.failed.items():  # a defect of ours, which fan_out has logged
         for number in numbers:
-            job.coverage.mark_failed(number, error)
+            if number in job.coverage.unreached:
+                job.coverage.mark_failed(number, error)

@@ -24,6 +24,8 @@ def setup(config: dict[str, Any]) -> None:
         raise WorkerError("no_language_data", "language data is missing", next_step="Install it")
     if "defect_at_start" in config:
         raise ImportError("no module named x")
+    if "hang_at_start" in config:
+        time.sleep(3600)
     if "crash_at_start" in config:
         os._exit(3)
 

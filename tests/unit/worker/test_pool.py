@@ -284,6 +284,16 @@ async def test_a_small_job_is_served_in_turn_with_a_large_one(pool: ChildPool, t
     ]  # fmt: skip
 
 
+async def test_a_child_that_never_gets_ready_is_given_up_after_the_time_that_its_pool_allows() -> None:
+    pool = make_pool(config={"hang_at_start": True}, start_timeout_s=1.0)
+    try:
+        with pytest.raises(WorkerError, match="not ready after 1 s") as failed:
+            await pool.start()
+    finally:
+        await pool.close()
+    assert failed.value.code == "worker_not_ready"
+
+
 async def test_start_reports_what_the_setup_said_and_queued_tasks_fail_with_it(tmp_path: Path) -> None:
     pool = make_pool(config={"refuse": str(tmp_path / "data")})
     with pytest.raises(WorkerError) as caught:

@@ -17,6 +17,9 @@ from sam2_mcp_worker.execution.port import TaskRunner
 from sam2_mcp_worker.media.pixels import PixelFile
 
 CHILD_MODULE = "sam2_mcp_worker.engines.sam_child"
+# The first start with new weights of SAM 2 compares its encoders with torch. On two cores that nine processes shared it
+# took 59 s, as long as other children may take in all.
+START_TIMEOUT_S = 240.0
 # Raise them whenever the same picture and prompts may give other masks: they are part of every cache key.
 SAM2_VERSION = 1
 ONNX_VERSION = 1

@@ -93,18 +93,18 @@ class ChildProcess:
         """False from the moment that it was killed or has ended."""
         return not self.killed and not self.exited.done()
 
-    async def wait_ready(self) -> None:
+    async def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until the task module has set itself up.
 
         Raises:
             WorkerError: what `setup` raised.
-            ChildGoneError: it ended, failed otherwise, or did not get ready within START_TIMEOUT_S.
+            ChildGoneError: it ended, failed otherwise, or did not get ready in time.
         """
         try:
-            async with asyncio.timeout(START_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 reply = await self._receive()
         except TimeoutError:
-            raise ChildGoneError(f"not ready after {START_TIMEOUT_S:g} s") from None
+            raise ChildGoneError(f"not ready after {timeout_s:g} s") from None
         if "error" in reply:
             error = _error_of(reply["error"])
             raise error if error.code != "internal" else ChildGoneError("it failed while it loaded; its log says why")

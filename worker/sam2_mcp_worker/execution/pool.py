@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.execution.child_process import ChildProcess
+from sam2_mcp_worker.execution.child_process import START_TIMEOUT_S, ChildProcess
 from sam2_mcp_worker.execution.fair_queue import FairQueue
 
 logger = logging.getLogger(__name__)
@@ -92,6 +92,7 @@ class ChildPool:
         env: added to the few harmless variables that children inherit; keys and tokens are never inherited.
         recycle_growth_bytes: private memory above that of a new child at which it is replaced after a task; None =
             never, for engines whose working memory is meant to stay.
+        start_timeout_s: a child that is not ready by then is ended.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class ChildPool:
         memory_limit_bytes: int,
         env: Mapping[str, str] | None = None,
         recycle_growth_bytes: int | None = RECYCLE_GROWTH_BYTES,
+        start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         self.name = name
         self.size = size
@@ -112,6 +114,7 @@ class ChildPool:
         self._memory_limit_bytes = memory_limit_bytes
         self._env = dict(env or {})
         self._recycle_growth_bytes = recycle_growth_bytes
+        self._start_timeout_s = start_timeout_s
         self._queue: FairQueue[_Ticket] = FairQueue()
         self._work = asyncio.Event()
         self._slots = [_Slot() for _ in range(size)]
@@ -264,7 +267,7 @@ class ChildPool:
         )
         slot.child = child
         try:
-            await child.wait_ready()
+            await child.wait_ready(self._start_timeout_s)
             slot.start_error = None
             slot.state = "idle"
             slot.settled.set()

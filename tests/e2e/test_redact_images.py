@@ -8,11 +8,11 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageOps
 from tests.conftest import RunningWorker
+from tests.e2e.redacted import fetch_redacted
 from tests.e2e.tools import Agent, ToolFailure
 from tests.fakes.secret_pictures import COUNT, SecretPicture, secret_picture
 
@@ -24,13 +24,7 @@ Box = list[int]
 
 
 async def fetched(worker: RunningWorker, result: dict[str, Any], path: Path) -> Path:
-    handle = result["redacted"].removeprefix("artifact://")
-    async with httpx.AsyncClient(headers=worker.headers) as client:
-        answer = await client.get(f"{worker.base_url}/artifacts/{handle}")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "image/png"
-    path.write_bytes(answer.content)
-    return path
+    return await fetch_redacted(worker, result, path, "image/png")
 
 
 def decoded(path: Path) -> np.ndarray:

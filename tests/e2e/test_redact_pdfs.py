@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pypdfium2
 import pytest
 from fpdf import FPDF
 from PIL import Image, ImageDraw
-from tests.conftest import RunningWorker, serving
+from tests.conftest import RunningWorker
+from tests.e2e.redacted import fetch_redacted, hurried_worker
 from tests.e2e.tools import Agent, ToolFailure
 from tests.fakes.pdf_desk import Desk, kept_line, show
 
 from sam2_mcp_worker.demo.fonts import find_fonts, load_font
 from sam2_mcp_worker.media.redact_words import found_in_bytes, needles
-from sam2_mcp_worker.settings import Settings
 
 SECRET = "홍길동"
 ROWS = ["고객명: 홍길동 님", "계좌번호 110-234-567890", "보험료는 매월 납입합니다"]
@@ -56,12 +55,7 @@ class Document:
 
 
 async def fetched(worker: RunningWorker, result: dict[str, Any], path: Path) -> Path:
-    handle = result["redacted"].removeprefix("artifact://")
-    async with httpx.AsyncClient(headers=worker.headers) as client:
-        answer = await client.get(f"{worker.base_url}/artifacts/{handle}")
-    assert answer.headers["content-type"] == "application/pdf"
-    path.write_bytes(answer.content)
-    return path
+    return await fetch_redacted(worker, result, path, "application/pdf")
 
 
 def extracted(path: Path) -> list[str]:
@@ -269,17 +263,7 @@ async def test_redactions_at_once_do_not_mix(worker: RunningWorker, tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWorker]:
-    """A worker whose calls end before a document is read."""
-    yield from serving(
-        Settings(
-            port=0,
-            token="test-token",  # type: ignore[arg-type]
-            data_dir=tmp_path_factory.mktemp("hurried"),
-            ocr_processes=1,
-            call_budget_s=0.9,
-            reply_margin_s=0.3,
-        )
-    )
+    yield from hurried_worker(tmp_path_factory.mktemp("hurried"))
 
 
 async def test_a_document_that_takes_longer_than_a_call_is_finished_over_the_cursor(

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import av
-import httpx
 import numpy as np
 import pytest
-from tests.conftest import RunningWorker, serving
+from tests.conftest import RunningWorker
+from tests.e2e.redacted import fetch_redacted, hurried_worker
 from tests.e2e.tools import Agent, ToolFailure
 from tests.fakes.shape_tracks import shape_tracks
 from tests.fakes.videos import (
@@ -25,19 +25,12 @@ from tests.fakes.videos import (
     write_clip,
 )
 
-from sam2_mcp_worker.settings import Settings
-
 FRAMES = 48
 BOX = [100, 40, 220, 140]
 
 
 async def fetched(worker: RunningWorker, result: dict[str, Any], path: Path) -> Path:
-    handle = result["redacted"].removeprefix("artifact://")
-    async with httpx.AsyncClient(headers=worker.headers) as client:
-        answer = await client.get(f"{worker.base_url}/artifacts/{handle}")
-    assert answer.headers["content-type"] == "video/mp4"
-    path.write_bytes(answer.content)
-    return path
+    return await fetch_redacted(worker, result, path, "video/mp4")
 
 
 def decoded(path: Path) -> tuple[list[float], list[np.ndarray]]:
@@ -239,17 +232,7 @@ async def test_what_is_neither_picture_nor_pdf_nor_video_is_named(worker: Runnin
 
 @pytest.fixture(scope="module")
 def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWorker]:
-    """A worker whose calls end before a video is written."""
-    yield from serving(
-        Settings(
-            port=0,
-            token="test-token",  # type: ignore[arg-type]
-            data_dir=tmp_path_factory.mktemp("hurried"),
-            ocr_processes=1,
-            call_budget_s=0.9,
-            reply_margin_s=0.3,
-        )
-    )
+    yield from hurried_worker(tmp_path_factory.mktemp("hurried"))
 
 
 @pytest.mark.timeout(180)

@@ -7,7 +7,7 @@ goes is everything beside the pixels, and colours under transparency with it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,7 @@ from sam2_mcp_worker.pipelines.redact_areas import AreaFinder
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
 from sam2_mcp_worker.pipelines.redact_legible import still_legible
 from sam2_mcp_worker.pipelines.redact_phrases import Match, ReadLine, find_phrases
-from sam2_mcp_worker.pipelines.redact_request import RedactRequest
-from sam2_mcp_worker.services import Services
-from sam2_mcp_worker.uploads import StoredFile
+from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 
 # Beyond the box of a line that a detector drew: ink may stick out of it by a tenth of its height (reader: BOX_MARGIN).
 LINE_MARGIN = 0.15
@@ -59,24 +57,10 @@ class _Planned:
 class ImageRedactor:
     """The steps for one image, with what they share."""
 
-    def __init__(
-        self,
-        services: Services,
-        stored: StoredFile,
-        request: RedactRequest,
-        job: str,
-        workdir: Path,
-        tell: Callable[[str], None],
-    ) -> None:
-        self._services = services
-        self._stored = stored
-        self._request = request
-        self._job = job
-        self._workdir = workdir
-        self._tell = tell
-        self._timeout_s = services.settings.step_timeout_s
+    def __init__(self, task: RedactionTask) -> None:
+        self._task = task
         self._planned: list[_Planned] = []
-        self._findings = Findings(request.phrases)
+        self._findings = Findings(task.request.phrases)
         self._tiles: list[Box] = []
         self._readings: Coverage[int, TileReading] = Coverage(())
 
@@ -89,42 +73,44 @@ class ImageRedactor:
         """
         source = await self._decode()
         await self._plan_regions(source.pixels)
-        if self._request.phrases:
+        if self._task.request.phrases:
             await self._plan_phrases(source.pixels)
         if not self._planned:
-            return self._findings.to_json(self._request.method, None)
+            return self._findings.to_json(self._task.request.method, None)
         out = await self._cover_and_check(source.pixels)
-        name = output_name(self._stored.name, ".png", self._request.phrases)
-        artifact = await keep(self._services, out, name=name, mime_type="image/png")
-        return self._findings.to_json(self._request.method, artifact)
+        name = output_name(self._task.stored.name, ".png", self._task.request.phrases)
+        artifact = await keep(self._task.services, out, name=name, mime_type="image/png")
+        return self._findings.to_json(self._task.request.method, artifact)
 
     async def _decode(self) -> DecodedImage:
-        path = self._stored.path
+        path = self._task.stored.path
         image = await decode_image(
-            self._services.decoders,
+            self._task.services.decoders,
             path,
-            self._workdir / "source.rgb",
-            max_pixels=self._services.settings.max_picture_pixels,
-            timeout_s=self._timeout_s,
-            job=self._job,
+            self._task.workdir / "source.rgb",
+            max_pixels=self._task.services.settings.max_picture_pixels,
+            timeout_s=self._task.timeout_s,
+            job=self._task.job,
         )
         if image.format != "MPO":
             refuse_frames(image.frames, image.format)
-        traits = await image_traits(self._services.redactors, path, timeout_s=self._timeout_s, job=self._job)
+        traits = await image_traits(
+            self._task.services.redactors, path, timeout_s=self._task.timeout_s, job=self._task.job
+        )
         self._findings.notes += _changes(image, traits.mode, traits.alpha, traits.carried)
         return image
 
     async def _plan_regions(self, pixels: PixelFile) -> None:
-        finder = AreaFinder(self._services, self._stored, pixels, self._workdir, self._job)
-        for region in self._request.regions:
+        finder = AreaFinder(self._task.services, self._task.stored, pixels, self._task.workdir, self._task.job)
+        for region in self._task.request.regions:
             for found in await finder.areas(region):
                 self._planned.append(_Planned(found.area))
                 self._findings.cover_region(region.number, **found.about)
 
     async def _plan_phrases(self, pixels: PixelFile) -> None:
-        self._tell("reading the picture")
+        self._task.tell("reading the picture")
         self._tiles = plan_tiles(pixels.width_px, pixels.height_px)
-        self._readings = await self._read(pixels, range(len(self._tiles)), "image", self._stored.sha256)
+        self._readings = await self._read(pixels, range(len(self._tiles)), "image", self._task.stored.sha256)
         reading = await asyncio.to_thread(merge, self._tiles, self._readings)
         if reading.unread and not reading.lines and len(reading.unread) == len(self._tiles):
             raise next(iter(self._readings.failed.values()))
@@ -136,7 +122,7 @@ class ImageRedactor:
 
     async def _plan_matches(self, lines: Sequence[TextLine], pixels: PixelFile) -> bool:
         """Plan an area for every line that holds a phrase; whether there was any."""
-        matches = await asyncio.to_thread(find_phrases, self._request.phrases, _as_read(lines))
+        matches = await asyncio.to_thread(find_phrases, self._task.request.phrases, _as_read(lines))
         for match in matches:
             boxes = [_line_area(lines[index].box_xyxy_px, pixels) for index in match.lines]
             self._planned += [_Planned(CoverArea(box), match) for box in boxes]
@@ -147,11 +133,11 @@ class ImageRedactor:
     async def _read(self, pixels: PixelFile, indices: Sequence[int], *source_key: str) -> Coverage[int, TileReading]:
         """Read tiles by index; tiles of a stored picture (with a key) come from and go to the cache."""
         reader = PictureReader(
-            self._services.reader,
-            self._services.cache,
+            self._task.services.reader,
+            self._task.services.cache,
             source_key=source_key,
-            job=self._job,
-            step_timeout_s=self._timeout_s,
+            job=self._task.job,
+            step_timeout_s=self._task.timeout_s,
         )
 
         async def work(index: int) -> TileReading:
@@ -174,14 +160,14 @@ class ImageRedactor:
 
     async def _cover_and_check(self, source: PixelFile) -> Path:
         for number in range(1, ROUNDS + 1):
-            self._tell("covering and verifying")
-            out = self._workdir / f"redacted-{number}.png"
+            self._task.tell("covering and verifying")
+            out = self._task.workdir / f"redacted-{number}.png"
             areas = [planned.area for planned in self._planned]
-            limit_s = timeout_for(source, self._timeout_s)
-            redactors, method = self._services.redactors, self._request.method
-            await cover_image(redactors, source, areas, method, out, timeout_s=limit_s, job=self._job)
+            limit_s = timeout_for(source, self._task.timeout_s)
+            redactors, method = self._task.services.redactors, self._task.request.method
+            await cover_image(redactors, source, areas, method, out, timeout_s=limit_s, job=self._task.job)
             after = await self._decode_output(out, number, limit_s)
-            check = await compare_images(redactors, source, after, areas, out, timeout_s=limit_s, job=self._job)
+            check = await compare_images(redactors, source, after, areas, out, timeout_s=limit_s, job=self._task.job)
             self._findings.verified = self._judge(check)
             if not await self._read_again(source, after):
                 return out
@@ -189,12 +175,12 @@ class ImageRedactor:
 
     async def _decode_output(self, out: Path, number: int, timeout_s: float) -> PixelFile:
         image = await decode_image(
-            self._services.decoders,
+            self._task.services.decoders,
             out,
-            self._workdir / f"redacted-{number}.rgb",
-            max_pixels=self._services.settings.max_picture_pixels,
+            self._task.workdir / f"redacted-{number}.rgb",
+            max_pixels=self._task.services.settings.max_picture_pixels,
             timeout_s=timeout_s,
-            job=self._job,
+            job=self._task.job,
         )
         return image.pixels
 
@@ -216,7 +202,7 @@ class ImageRedactor:
             "the file decodes and holds pixels only (chunks IHDR, IDAT, IEND): no EXIF, thumbnail, profile or text",
         ]
         covered_px = sum(area.area_px for area in inside)
-        if self._request.method == "fill":
+        if self._task.request.method == "fill":
             if any(area.filled_px != area.area_px for area in inside):
                 raise unverified("a region is not filled with one colour throughout")
             return [f"each of the {covered_px} pixels in {len(inside)} areas has one and the same colour", *proofs]
@@ -225,9 +211,9 @@ class ImageRedactor:
 
     async def _read_again(self, source: PixelFile, after: PixelFile) -> bool:
         """Read the output where it changed; True when a phrase still shows: its place is planned for the next round."""
-        if self._request.method != "fill":
+        if self._task.request.method != "fill":
             await self._check_illegible(source, after)
-        if not self._request.phrases:
+        if not self._task.request.phrases:
             return False
         changed = [
             index
@@ -263,7 +249,9 @@ class ImageRedactor:
         lines: list[TextLine] = []
         for x0, y0, x1, y1 in plan_tiles(box[2] - box[0], box[3] - box[1]):
             rect = x0 + box[0], y0 + box[1], x1 + box[0], y1 + box[1]
-            reading = await self._services.reader.read_tile(pixels, rect, job=self._job, timeout_s=self._timeout_s)
+            reading = await self._task.services.reader.read_tile(
+                pixels, rect, job=self._task.job, timeout_s=self._task.timeout_s
+            )
             lines += reading.lines
         return lines
 

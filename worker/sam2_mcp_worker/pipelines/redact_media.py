@@ -18,6 +18,7 @@ from sam2_mcp_worker.jobs import Job
 from sam2_mcp_worker.pipelines.redact_image import ImageRedactor
 from sam2_mcp_worker.pipelines.redact_pdf import PdfRedactor
 from sam2_mcp_worker.pipelines.redact_request import Kind, RedactRequest, check_request
+from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 from sam2_mcp_worker.pipelines.redact_video import VideoRedactor
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
@@ -99,8 +100,7 @@ async def _redact(
         job.notes["doing"] = doing
 
     with services.work_directory("redact") as workdir:
+        task = RedactionTask(services, stored, request, job.key, workdir, tell)
         if kind == "pdf":
-            return await PdfRedactor(services, stored, request, job.key, workdir, tell).run()
-        if kind == "video":
-            return await VideoRedactor(services, stored, request, job.key, workdir, tell).run()
-        return await ImageRedactor(services, stored, request, job.key, workdir, tell).run()
+            return await PdfRedactor(task).run()
+        return await (VideoRedactor(task) if kind == "video" else ImageRedactor(task)).run()

@@ -7,7 +7,7 @@ regions, and the pages that changed are drawn from the output and read once more
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,7 @@ from sam2_mcp_worker.pipelines.inspect_pdf import EXTRA_PAGES_IN_FLIGHT, count_p
 from sam2_mcp_worker.pipelines.read_picture import PictureReader
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
 from sam2_mcp_worker.pipelines.redact_phrases import Match, ReadLine, find_phrases
-from sam2_mcp_worker.pipelines.redact_request import RedactRequest
-from sam2_mcp_worker.services import Services
-from sam2_mcp_worker.uploads import StoredFile
+from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 
 # Beyond the box of a line, as in pictures (redact_image.py): a tenth of its height may stick out.
 LINE_MARGIN = 0.15
@@ -60,24 +58,10 @@ class _PageLines:
 class PdfRedactor:
     """The steps for one document, with what they share."""
 
-    def __init__(
-        self,
-        services: Services,
-        stored: StoredFile,
-        request: RedactRequest,
-        job: str,
-        workdir: Path,
-        tell: Callable[[str], None],
-    ) -> None:
-        self._services = services
-        self._stored = stored
-        self._request = request
-        self._job = job
-        self._workdir = workdir
-        self._tell = tell
-        self._file = PdfFile(stored.path, request.password)
-        self._timeout_s = services.settings.step_timeout_s
-        self._findings = Findings(request.phrases)
+    def __init__(self, task: RedactionTask) -> None:
+        self._task = task
+        self._file = PdfFile(task.stored.path, task.request.password)
+        self._findings = Findings(task.request.phrases)
         self._regions: list[PdfRegion] = []
         self._pages: dict[int, _PageLines] = {}
 
@@ -87,21 +71,21 @@ class PdfRedactor:
         Raises:
             WorkerError: the document cannot be opened, a region is wrong, or the output did not pass its check.
         """
-        document_key = key_of(self._stored, self._request.password)
-        page_count = await count_pages(self._services, self._file, document_key)
+        document_key = key_of(self._task.stored, self._task.request.password)
+        page_count = await count_pages(self._task.services, self._file, document_key)
         self._plan_regions(page_count)
-        if self._request.phrases:
+        if self._task.request.phrases:
             await self._plan_words(page_count)
             await self._plan_read_lines(page_count, document_key)
         if not self._regions:
             return self._findings.to_json("fill", None)
         out = await self._redact_and_check()
-        name = output_name(self._stored.name, ".pdf", self._request.phrases)
-        artifact = await keep(self._services, out, name=name, mime_type="application/pdf")
+        name = output_name(self._task.stored.name, ".pdf", self._task.request.phrases)
+        artifact = await keep(self._task.services, out, name=name, mime_type="application/pdf")
         return self._findings.to_json("fill", artifact)
 
     def _plan_regions(self, page_count: int) -> None:
-        for region in self._request.regions:
+        for region in self._task.request.regions:
             assert region.page_number is not None
             assert region.box_xyxy_pt is not None
             if region.page_number > page_count:
@@ -117,11 +101,15 @@ class PdfRedactor:
 
     async def _plan_words(self, page_count: int) -> None:
         """The phrases' own characters in the text layers, hidden ones included."""
-        self._tell("searching the text layers")
+        self._task.tell("searching the text layers")
         words = await find_words(
-            self._services.redactors, self._file, self._request.phrases, page_count=page_count, job=self._job
+            self._task.services.redactors,
+            self._file,
+            self._task.request.phrases,
+            page_count=page_count,
+            job=self._task.job,
         )
-        by_form = {plain(phrase): index for index, phrase in enumerate(self._request.phrases)}
+        by_form = {plain(phrase): index for index, phrase in enumerate(self._task.request.phrases)}
         for word in words:
             self._regions.append(word.region)
             match = Match(by_form[word.word], (), "exact", "")
@@ -148,16 +136,16 @@ class PdfRedactor:
         coverage: Coverage[int, dict[str, Any]] = Coverage(tuple(range(1, page_count + 1)))
 
         async def work(number: int) -> dict[str, Any]:
-            self._tell(f"reading pages: {coverage.settled} of {page_count} done")
-            return await page_result(self._services, PageRequest(self._file, number, document_key, self._job))
+            self._task.tell(f"reading pages: {coverage.settled} of {page_count} done")
+            return await page_result(self._task.services, PageRequest(self._file, number, document_key, self._task.job))
 
-        limit = self._services.settings.ocr_process_count + EXTRA_PAGES_IN_FLIGHT
+        limit = self._task.services.settings.ocr_process_count + EXTRA_PAGES_IN_FLIGHT
         return await fan_out(coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
 
     async def _plan_matches(self, page: _PageLines) -> bool:
         """Plan whole lines for what is not covered yet; whether there was any."""
         planned = False
-        for match in await asyncio.to_thread(find_phrases, self._request.phrases, page.lines):
+        for match in await asyncio.to_thread(find_phrases, self._task.request.phrases, page.lines):
             for index in match.lines:
                 line = page.lines[index]
                 if self._covers_word(page.page_number, line) or self._is_no_such_line(match, page.page_number, line):
@@ -172,7 +160,7 @@ class PdfRedactor:
         """Whether the characters themselves were found in this line of the text layer."""
         return line.exact and any(
             region.page_number == page_number and overlap(region.box_xyxy_pt, line.box) > 0
-            for region in self._regions[len(self._request.regions) :]
+            for region in self._regions[len(self._task.request.regions) :]
         )
 
     def _is_no_such_line(self, match: Match, page_number: int, line: ReadLine) -> bool:
@@ -196,15 +184,15 @@ class PdfRedactor:
 
     async def _redact_and_check(self) -> Path:
         for number in range(1, ROUNDS + 1):
-            self._tell("removing and verifying")
-            out = self._workdir / f"redacted-{number}.pdf"
+            self._task.tell("removing and verifying")
+            out = self._task.workdir / f"redacted-{number}.pdf"
             done = await redact_pdf(
-                self._services.redactors,
+                self._task.services.redactors,
                 self._file,
                 self._regions,
-                words=self._request.phrases,
+                words=self._task.request.phrases,
                 out_path=out,
-                job=self._job,
+                job=self._task.job,
             )
             self._findings.verified = list(done.verified)
             if not await self._read_again(out):
@@ -217,13 +205,13 @@ class PdfRedactor:
         numbers = sorted({region.page_number for region in self._regions})
         shown = False
         for position, number in enumerate(numbers):
-            self._tell(f"reading the redacted pages: {position} of {len(numbers)} done")
+            self._task.tell(f"reading the redacted pages: {position} of {len(numbers)} done")
             page = await self._read_output(PdfFile(out), number)
             shown = await self._plan_matches(page) or shown
         if not shown:
             self._findings.verified.append(
                 f"OCR of the redacted pages finds none of the phrases, nor anything like them ({len(numbers)} pages)"
-                if self._request.phrases
+                if self._task.request.phrases
                 else f"OCR reads nothing in the regions ({len(numbers)} pages)"
             )
         return shown
@@ -234,20 +222,30 @@ class PdfRedactor:
         Raises:
             WorkerError: redaction_unverified when it cannot be read, or a region holds print.
         """
-        decoders, limit_s = self._services.decoders, self._timeout_s
-        max_pixels = self._services.settings.max_picture_pixels
-        page = await file.read_page(decoders, number, timeout_s=limit_s, job=self._job)
+        decoders, limit_s = self._task.services.decoders, self._task.timeout_s
+        max_pixels = self._task.services.settings.max_picture_pixels
+        page = await file.read_page(decoders, number, timeout_s=limit_s, job=self._task.job)
         scale = suggested_px_per_pt(page, max_pixels)
-        path = self._workdir / "page.rgb"
+        path = self._task.workdir / "page.rgb"
         pixels = await file.render_page(
-            decoders, number, px_per_pt=scale, out_path=path, max_pixels=max_pixels, timeout_s=limit_s, job=self._job
+            decoders,
+            number,
+            px_per_pt=scale,
+            out_path=path,
+            max_pixels=max_pixels,
+            timeout_s=limit_s,
+            job=self._task.job,
         )
         areas = [scaled(region.box_xyxy_pt, scale) for region in self._regions if region.page_number == number]
         tiles = [
             tile for tile in plan_tiles(pixels.width_px, pixels.height_px) if any(overlap(tile, area) for area in areas)
         ]
         reader = PictureReader(
-            self._services.reader, self._services.cache, source_key=(), job=self._job, step_timeout_s=limit_s
+            self._task.services.reader,
+            self._task.services.cache,
+            source_key=(),
+            job=self._task.job,
+            step_timeout_s=limit_s,
         )
         reading = await reader.read_all(pixels, tiles, Deadline.after(PAGE_LIMIT_S), keep=False)
         path.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,9 @@ from sam2_mcp_worker.media.video_redaction import VideoCheck, compare_videos, vi
 from sam2_mcp_worker.media.video_write import PainterSpec, WrittenVideo, write_video
 from sam2_mcp_worker.pipelines.redact_areas import check_belongs, clipped_box, find_artifact, handle_unfit
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
-from sam2_mcp_worker.pipelines.redact_request import RedactRequest, Region
+from sam2_mcp_worker.pipelines.redact_request import Region
+from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 from sam2_mcp_worker.pipelines.video_facts import Video, describe_video
-from sam2_mcp_worker.services import Services
-from sam2_mcp_worker.uploads import StoredFile
 
 # Longer steps between tracked frames leave room for a whole movement that nobody saw.
 MAX_STEP_S = 0.5
@@ -40,22 +39,8 @@ MAX_TOLD_SPANS = 6
 class VideoRedactor:
     """The steps for one video, with what they share."""
 
-    def __init__(
-        self,
-        services: Services,
-        stored: StoredFile,
-        request: RedactRequest,
-        job: str,
-        workdir: Path,
-        tell: Callable[[str], None],
-    ) -> None:
-        self._services = services
-        self._stored = stored
-        self._request = request
-        self._job = job
-        self._workdir = workdir
-        self._tell = tell
-        self._timeout_s = services.settings.step_timeout_s
+    def __init__(self, task: RedactionTask) -> None:
+        self._task = task
         self._findings = Findings()
         self._boxes: list[dict[str, Any]] = []
         self._tracks: list[dict[str, Any]] = []
@@ -67,15 +52,15 @@ class VideoRedactor:
             WorkerError: the video cannot be read, a region or handle is wrong, an object's place is unknown for a time,
                 or the output did not pass its check.
         """
-        video = await describe_video(self._services, self._stored)
-        for region in self._request.regions:
+        video = await describe_video(self._task.services, self._task.stored)
+        for region in self._task.request.regions:
             if not region.handle:
                 self._plan_box(region, video)
-        for region in self._request.regions:
+        for region in self._task.request.regions:
             if region.handle:
                 await self._plan_tracks(region, video)
         painter = {
-            "method": self._request.method,
+            "method": self._task.request.method,
             "size_px": [video.facts.width_px, video.facts.height_px],
             "boxes": self._boxes,
             "tracks": self._tracks,
@@ -83,9 +68,9 @@ class VideoRedactor:
         written = await self._write(video, painter)
         await self._verify(video, painter, written)
         self._findings.notes += _changes(video, written)
-        name = output_name(self._stored.name, ".mp4", ())
-        artifact = await keep(self._services, written.path, name=name, mime_type="video/mp4")
-        return self._findings.to_json(self._request.method, artifact)
+        name = output_name(self._task.stored.name, ".mp4", ())
+        artifact = await keep(self._task.services, written.path, name=name, mime_type="video/mp4")
+        return self._findings.to_json(self._task.request.method, artifact)
 
     def _plan_box(self, region: Region, video: Video) -> None:
         """A box covers every frame that is on screen in its span, so also the one that was there when it began."""
@@ -104,8 +89,8 @@ class VideoRedactor:
         )
 
     async def _plan_tracks(self, region: Region, video: Video) -> None:
-        artifact, path = await find_artifact(self._services, region)
-        check_belongs(region, artifact, self._stored, (video.facts.width_px, video.facts.height_px))
+        artifact, path = await find_artifact(self._task.services, region)
+        check_belongs(region, artifact, self._task.stored, (video.facts.width_px, video.facts.height_px))
         if artifact.facts.get("kind") != FACTS_KIND:
             raise handle_unfit(region, "holds no tracks", "a video takes the `tracks` that track_video made")
         tracks = await asyncio.to_thread(read_tracks, path)
@@ -133,19 +118,19 @@ class VideoRedactor:
             )
 
     async def _write(self, video: Video, painter: dict[str, Any]) -> WrittenVideo:
-        segments = self._workdir / "segments"
+        segments = self._task.workdir / "segments"
         segments.mkdir()
         return await write_video(
-            self._services.decoders,
-            self._stored.path,
+            self._task.services.decoders,
+            self._task.stored.path,
             video.facts,
             PainterSpec("redact", painter),
-            self._workdir / "redacted.mp4",
+            self._task.workdir / "redacted.mp4",
             segments,
-            audio="keep" if self._request.audio == "keep" else "drop",
-            timeout_s=self._timeout_s,
-            job=self._job,
-            on_progress=lambda at_s: self._tell(f"covering: {at_s:.1f} of {video.facts.duration_s:.1f} s"),
+            audio="keep" if self._task.request.audio == "keep" else "drop",
+            timeout_s=self._task.timeout_s,
+            job=self._task.job,
+            on_progress=lambda at_s: self._task.tell(f"covering: {at_s:.1f} of {video.facts.duration_s:.1f} s"),
         )
 
     async def _verify(self, video: Video, painter: dict[str, Any], written: WrittenVideo) -> None:
@@ -154,19 +139,19 @@ class VideoRedactor:
         Raises:
             WorkerError: redaction_unverified.
         """
-        redactors, facts = self._services.redactors, video.facts
+        redactors, facts = self._task.services.redactors, video.facts
         check = await compare_videos(
             redactors,
-            self._stored.path,
+            self._task.stored.path,
             written.path,
             facts,
             painter,
-            timeout_s=self._timeout_s,
-            job=self._job,
-            on_progress=lambda at_s: self._tell(f"verifying: {at_s:.1f} of {facts.duration_s:.1f} s"),
+            timeout_s=self._task.timeout_s,
+            job=self._task.job,
+            on_progress=lambda at_s: self._task.tell(f"verifying: {at_s:.1f} of {facts.duration_s:.1f} s"),
         )
         self._judge_frames(check, written)
-        contents = await video_contents(redactors, written.path, timeout_s=self._timeout_s, job=self._job)
+        contents = await video_contents(redactors, written.path, timeout_s=self._task.timeout_s, job=self._task.job)
         sound = 0 if written.audio in ("dropped", "none") else 1
         if (contents.video, contents.audio, contents.others, contents.tags) != (1, sound, (), ()):
             raise unverified(f"the file holds more than pictures and the chosen sound ({contents})")
@@ -187,7 +172,7 @@ class VideoRedactor:
             raise unverified(f"a frame differs from the covered source ({check.least_psnr_db:.1f} dB)")
         if check.covered_frames == 0:
             raise unverified("no frame is on screen in the spans of the regions")
-        if self._request.method == "fill":
+        if self._task.request.method == "fill":
             self._findings.verified.append(
                 f"in each of {check.covered_frames} frames the covered areas have one colour, within "
                 f"{check.fill_level} levels of 255 (8 px along the edges left out: the codec mixes them)"
@@ -201,11 +186,11 @@ class VideoRedactor:
 
     async def _length_s(self, path: Path) -> float:
         facts = await probe_video(
-            self._services.decoders,
+            self._task.services.decoders,
             path,
-            max_video_s=2 * self._services.settings.max_video_s,
-            timeout_s=self._timeout_s,
-            job=self._job,
+            max_video_s=2 * self._task.services.settings.max_video_s,
+            timeout_s=self._task.timeout_s,
+            job=self._task.job,
         )
         return facts.duration_s
 

@@ -149,7 +149,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
         ] = [],  # noqa: B006
         method: Annotated[
             Literal["fill", "pixelate", "blur"],
-            Field(description="fill: gone; the others can be reversed, images only"),
+            Field(description="fill: gone; the others can be reversed, not for PDFs"),
         ] = "fill",
         audio: Annotated[Literal["keep", "mute"], Field(description="Sound of a video")] = "keep",
         password: Annotated[str, Field(max_length=1000, description="For a PDF that needs one")] = "",

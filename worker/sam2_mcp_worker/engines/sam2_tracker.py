@@ -49,6 +49,7 @@ class TrackQuality:
 
     @property
     def side_px(self) -> int:
+        """Side of the square that frames are squeezed into."""
         return self.encoder.side_px
 
 
@@ -106,7 +107,7 @@ class Sam2Tracker:
         self._attentions: dict[int, Sam2MemoryAttention] = {}
         self._qualities = qualities
         # The reference does so when it tracks: the mask that the prompt gave is remembered as it was shown.
-        self._network.set_binarize(True)
+        network.binarize_mask_from_pts_for_mem_enc = True
 
     def shapes(self) -> dict[Quality, MemoryShape]:
         """What memories of each quality look like, by which saved ones are checked."""

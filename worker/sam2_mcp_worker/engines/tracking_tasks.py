@@ -36,10 +36,14 @@ _tracking: _Tracking | None = None
 
 def setup(predictor: Sam2Predictor, config: dict[str, Any]) -> None:
     """Track with the predictor's network; `config` as `sam_child.setup` takes it."""
-    global _tracking
     tracker = Sam2Tracker(predictor.network, predictor.encoder, threads=int(config["threads"]))
-    max_bytes = int(config["track_memory_bytes"])
-    _tracking = _Tracking(tracker, predictor.identity, EmbeddingCache(max_bytes), max_bytes)
+    use(tracker, predictor.identity, int(config["track_memory_bytes"]))
+
+
+def use(tracker: Sam2Tracker, identity: str, max_bytes: int) -> None:
+    """Track with this tracker; `identity` of its weights, `max_bytes` for all sessions."""
+    global _tracking
+    _tracking = _Tracking(tracker, identity, EmbeddingCache(max_bytes), max_bytes)
 
 
 def track_start(params: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,8 @@ FRAME_ATTEMPTS = 2
 _LOSSES = ("track_state_lost", "decoder_timeout", "decoder_crashed", "out_of_memory", "internal")
 # A step with so many objects may take the time of one picture step; more objects get more (reference/sam.md 3a).
 OBJECTS_PER_TIMEOUT = 4
+# The worker waits for this when it stops.
+DROP_PATIENCE_S = 3.0
 # Steps vary: without this share of a frame kept back, every second call would end before its last frame.
 SPARE_FRAMES = 0.5
 # Longer side of the pictures on the contact sheet.
@@ -276,8 +278,10 @@ class Propagation:
         self._saved_at_s = self._clock()
 
     async def _drop(self) -> None:
-        with suppress(WorkerError):  # an engine that is gone has forgotten it too
-            await self._tracker.drop(self._session, job=self._course.key)
+        # An engine that is gone has forgotten it too, and one that hangs will be ended: neither is worth waiting for.
+        with suppress(WorkerError, TimeoutError):
+            async with asyncio.timeout(DROP_PATIENCE_S):
+                await self._tracker.drop(self._session, job=self._course.key)
 
     def _read(self, indices: list[int], work: Path) -> AsyncGenerator[Found, None]:
         video = self._course.video

@@ -52,6 +52,11 @@ class TrackQuality:
         """Side of the square that frames are squeezed into."""
         return self.encoder.side_px
 
+    @property
+    def precision(self) -> Precision:
+        """Arithmetic of the image encoder."""
+        return self.encoder.precision
+
 
 # 512 px is the largest size with a frame well under a second on two cores. 448 px fits the encoder's windows, which 512
 # pads: 0.68 of the work for 0.77 of the pixels (reference/sam.md 3).
@@ -147,7 +152,7 @@ class Sam2Tracker:
 
     def _encode(self, rgb: NDArray[np.uint8], quality: Quality) -> _Frame:
         chosen = self._qualities[quality]
-        fine, middle, coarse = self._encoder.features(rgb, chosen.side_px, chosen.encoder.precision)
+        fine, middle, coarse = self._encoder.features(rgb, chosen.side_px, chosen.precision)
         self._network.set_imgsz((chosen.side_px, chosen.side_px))
         return _Frame(coarse, [fine, middle])
 

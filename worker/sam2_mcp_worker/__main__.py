@@ -1,4 +1,4 @@
-"""`sam2-mcp-worker`: serve, call, doctor, demo, models."""
+"""`sam2-mcp-worker`: serve, call, doctor, demo, models, bench."""
 
 from __future__ import annotations
 

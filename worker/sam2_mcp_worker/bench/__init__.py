@@ -1,0 +1,1 @@
+"""Measurements of this machine: ours beside what others would use, in one run."""

@@ -28,7 +28,7 @@ from av.video.stream import VideoStream
 from sam2_mcp_worker.disk import storage_errors
 from sam2_mcp_worker.media.video_file import DECODER_THREADS
 from sam2_mcp_worker.media.video_painter import Painter, make_painter
-from sam2_mcp_worker.media.video_pixels import FINE, Rgb, Turn, matrix_of, to_rgb
+from sam2_mcp_worker.media.video_pixels import QUICK, Rgb, Turn, matrix_of, to_rgb
 from sam2_mcp_worker.media.video_reader import Decoded, VideoReader
 
 # x264: `veryfast` encodes 1080p at about the pace of decoding it on two cores; CRF 20 shows no loss to the eye.
@@ -115,7 +115,7 @@ class _Segment:
         """Paint and encode one frame."""
         if self._out is None:
             self._open(decoded)
-        rgb = to_rgb(decoded.frame, self._size, Turn.of(decoded.frame))
+        rgb = to_rgb(decoded.frame, self._size, Turn.of(decoded.frame), QUICK)
         painted = self._painter.paint(rgb, index, decoded.time_s)
         assert painted.shape == rgb.shape, "painters keep the size"
         self._mux(self._frame(painted, decoded.time_s))
@@ -160,7 +160,7 @@ class _Segment:
             src_colorspace=self._matrix,
             dst_colorspace=self._matrix,
             dst_color_range=ColorRange.MPEG,
-            interpolation=FINE,
+            interpolation=QUICK,
             threads=1,
         )
         picture.time_base = self._reader.time_base

@@ -17,6 +17,7 @@ from sam2_mcp_worker.disk import sweep
 from sam2_mcp_worker.engines import segmenter as sam
 from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_config, local_ocr_identity
 from sam2_mcp_worker.engines.ports import Segmenter, Tracker
+from sam2_mcp_worker.engines.tracker import SamTracker
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.fetch import Fetcher
 from sam2_mcp_worker.jobs import Jobs
@@ -79,6 +80,8 @@ class Services:
         if self.sam_pool is not None and choice.engine is not None:
             identity = sam.segmenter_identity(choice.engine, choice.weights)
             self.segmenter = sam.SamSegmenter(self.sam_pool, identity=identity)
+            if choice.no_tracking is None:
+                self.tracker = SamTracker(self.sam_pool, identity=identity)
         self._sweeper: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
 
@@ -166,5 +169,12 @@ def _sam_pool(settings: Settings, choice: Choice) -> ChildPool | None:
     )
     env = sam.child_env(settings.data_dir)
     return ChildPool(
-        "sam", sam.CHILD_MODULE, size=1, config=config, memory_limit_bytes=0, env=env, recycle_growth_bytes=None
+        "sam",
+        sam.CHILD_MODULE,
+        size=1,
+        config=config,
+        memory_limit_bytes=0,
+        env=env,
+        recycle_growth_bytes=None,
+        start_timeout_s=sam.START_TIMEOUT_S,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.fakes.onnx_pairs import tiny_pair
+from tests.fakes.sam2_weights import random_weights
 
-from sam2_mcp_worker.engines import sam_child
+from sam2_mcp_worker.engines import sam2, sam_child
 from sam2_mcp_worker.engines.mask_wire import mask_from_json
 from sam2_mcp_worker.engines.segmenter import child_config
 from sam2_mcp_worker.errors import WorkerError
@@ -103,6 +105,31 @@ def test_an_object_that_runs_out_of_its_window_is_asked_for_again_in_a_wider_one
     assert (y0, y1) == (0, 1000)
     assert abs(x0 - 3000) <= 64
     assert abs(x1 - 5000) <= 64
+
+
+def test_sam_2_brings_the_tasks_of_tracking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the comparison of its encoders, which test_sam2 makes."""
+    monkeypatch.setattr(sam2, "PREPARE_BUDGET_S", 0.0)
+    monkeypatch.setattr(sam_child, "TASKS", dict(sam_child.TASKS))
+    random = random_weights()
+    weights = {"model": random.model, "weights": str(random.path), "sha256": random.sha256}
+    sam_child.setup(
+        child_config(
+            "sam2",
+            {**weights, "exports_dir": str(tmp_path)},
+            threads=1,
+            embedding_cache_bytes=2**20,
+            track_memory_bytes=2**20,
+        )
+    )
+    assert {"encode", "masks", "track_start", "track_step"} <= set(sam_child.TASKS)
+    assert isinstance(sam_child._loaded().predictor, sam2.Sam2Predictor)
+
+
+def test_a_defect_of_our_own_is_not_taken_for_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sam2_mcp_worker.engines.sam2", None)
+    with pytest.raises(ModuleNotFoundError):
+        sam_child._load_sam2({})
 
 
 def test_a_child_that_was_not_set_up_says_so(tmp_path: Path) -> None:

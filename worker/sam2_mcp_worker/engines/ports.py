@@ -85,7 +85,10 @@ class ObjectPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Polygon:
-    """One outline and the holes in it: rings of `(x, y)` pixels, not closed by a repeated first point."""
+    """One outline and the holes in it: rings of `(x, y)` in pixels, not closed by a repeated first point.
+
+    Vertices are corners of pixels, as those of a box are: one pixel is a square, and x may be the picture's width.
+    """
 
     outer: tuple[tuple[int, int], ...]
     holes: tuple[tuple[tuple[int, int], ...], ...] = ()

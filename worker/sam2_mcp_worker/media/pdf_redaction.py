@@ -33,6 +33,8 @@ _REWRITE_S_PER_MIB = 2.0
 # As drawn; then without new font programs or with the failing pages as pictures; then with all as pictures.
 _MAX_ATTEMPTS = 3
 _LISTED_PROBLEMS = 3
+# Of the files that a child writes beside the output, and removes unless it is killed.
+LEFTOVER_SUFFIXES = (".cut.pdf", ".rgb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,10 @@ async def redact_pdf(
     """Write `out_path` without the content under the regions, and verify it.
 
     Args:
+        regions: may be none when there are words: then what is beside the pages is cleaned.
         words: must be nowhere in the result, neither in text nor in any string or stream; their occurrences on pages
-            must be among the regions (`find_words`). Words in pictures are for OCR to check.
+            must be among the regions (`find_words`). Annotations and form fields that hold one are removed on any page.
+            Words in pictures are for OCR to check.
         rgb: colour of the cover. Only filling is offered: what is removed leaves nothing to blur.
 
     A page that cannot be cut safely, or does not pass the verification, is replaced by a picture of itself with blanked
@@ -133,13 +137,14 @@ async def redact_pdf(
         WorkerError: no_regions, redaction_unverified; region_outside_page, page_out_of_range, password_required and
             the others of `PdfFile.page_count`; pdf_damaged; or one of the runner's own.
     """
-    if not regions:
+    if not regions and not needles(words):
         raise WorkerError("no_regions", "there is nothing to redact", next_step="Name regions or phrases")
     run = _Run(redactors, file, regions, needles(words), rgb, out_path, job)
     try:
         return await run.to_the_end(words)
     except BaseException:
-        out_path.unlink(missing_ok=True)  # noqa: ASYNC240 (one directory entry)
+        for suffix in (out_path.suffix, *LEFTOVER_SUFFIXES):
+            out_path.with_suffix(suffix).unlink(missing_ok=True)
         raise
 
 
@@ -254,7 +259,7 @@ def _result(path: Path, report: dict[str, Any], findings: _Findings, forms: Sequ
         for page in report["pages"]
     )
     verified = [
-        f"{len(pages)} pages: no text and nothing visible is left under the regions",
+        f"{len(pages)} pages with regions: no text and nothing visible is left under them",
         f"all {report['page_count']} pages: the same outside of the regions, up to a shift by one pixel at 100 dpi",
         "the file: one revision, no metadata, attachments, scripts, thumbnails or replacement texts",
     ]

@@ -30,6 +30,9 @@ from sam2_mcp_worker.media.redact_words import needles, plain
 # Words of a region that titles and addresses are searched for: shorter ones (of, to, 및) stand everywhere.
 _MIN_LATIN_CHARS = 3
 _MIN_OTHER_CHARS = 2
+_UNCHANGEABLE = "its content is damaged and cannot be changed safely"
+# What wrong operands and missing entries raise; viewers pass over them.
+_BROKEN_CONTENT = (pikepdf.PdfError, TypeError, ValueError, AttributeError, KeyError, ArithmeticError)
 
 
 @dataclass(slots=True)
@@ -66,7 +69,10 @@ def pdf_redact(params: dict[str, Any]) -> dict[str, Any]:
     odd = _pages_with_odd_pictures(path, password, [page.number for page in pages])
     cuts = [PageCut(page.number, page.rects, page.glyphs, page.number in odd) for page in pages if not page.rasterised]
     try:
-        cut_glyphs(path, password, page_count, cuts, between, subset_fonts=params["subset_fonts"])
+        failed = cut_glyphs(path, password, page_count, cuts, between, subset_fonts=params["subset_fonts"])
+        for page in pages:
+            if page.number in failed:
+                page.rasterised = _UNCHANGEABLE
         with pikepdf.open(between) as pdf:
             report = _finish(pdf, pages, params, page_count)
             pdf.remove_unreferenced_resources()
@@ -118,15 +124,15 @@ def _outside(number: int, box: BoxPt, size_pt: tuple[float, float]) -> WorkerErr
 
 def _finish(pdf: pikepdf.Pdf, pages: list[_Page], params: dict[str, Any], page_count: int) -> dict[str, Any]:
     affected = {page.number: page for page in pages}
+    forms = needles(params["words"])
     elsewhere: dict[int, RemovedAnnotations] = {}
     for number, page_object in enumerate(pdf.pages, 1):
         page = affected.get(number)
         if page is None:
-            elsewhere[number] = remove_annotations(pdf, page_object, ())
+            elsewhere[number] = remove_annotations(pdf, page_object, (), forms)
         else:
             _clean_page(pdf, page_object, page, params)
-    words = [*params["words"], *(word for page in pages for word in _telling(page.text))]
-    done = scrub(pdf, needles(words))
+    done = scrub(pdf, sorted({*forms, *needles(word for page in pages for word in _telling(page.text))}))
     return {
         "page_count": page_count,
         "pages": [_page_report(page) for page in pages],
@@ -155,18 +161,22 @@ def _is_encrypted(path: Path) -> bool:
 
 def _clean_page(pdf: pikepdf.Pdf, page_object: pikepdf.Page, page: _Page, params: dict[str, Any]) -> None:
     if not page.rasterised:
-        drawings = clean_page_content(pdf, page_object, page.rects)
-        page.paths, page.pictures = drawings.paths, drawings.pictures
-        page.rasterised = "; ".join(drawings.obstacles)
+        try:
+            drawings = clean_page_content(pdf, page_object, page.rects)
+        except _BROKEN_CONTENT:
+            page.rasterised = _UNCHANGEABLE
+        else:
+            page.paths, page.pictures = drawings.paths, drawings.pictures
+            page.rasterised = "; ".join(drawings.obstacles)
     rgb = tuple(params["rgb"])
     if page.rasterised:
-        page.annotations = remove_annotations(pdf, page_object, page.rects, every=True)
+        page.annotations = remove_annotations(pdf, page_object, page.rects, (), every=True)
         source = (Path(params["path"]), params["password"], page.number)
         page.raster_px_per_pt = rasterise(
             pdf, page_object, source, page.boxes, rgb, Path(params["out_path"]).with_suffix(".rgb")
         )
     else:
-        page.annotations = remove_annotations(pdf, page_object, page.rects)
+        page.annotations = remove_annotations(pdf, page_object, page.rects, needles(params["words"]))
         _cover(pdf, page_object, page.rects, rgb)
 
 

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pikepdf
-from pikepdf import Array, Dictionary, Name
+from pikepdf import Array, Dictionary, Name, String
 
 from sam2_mcp_worker.media.redact_paths import Rect, overlap
 from sam2_mcp_worker.media.redact_pdf_syntax import name_text
+from sam2_mcp_worker.media.redact_words import found_in_bytes
 
 # They carry files, films or sounds, in which nothing can be looked for.
 _CARRIERS = {"/FileAttachment", "/RichMedia", "/Screen", "/Movie", "/Sound", "/3D"}
+# Not shown to anybody.
+_INTERNAL = {"/NM", "/DA", "/DS", "/M"}
 # Fields nested deeper are cyclic.
 _MAX_DEPTH = 32
 
@@ -28,15 +31,18 @@ class RemovedAnnotations:
 
 
 def remove_annotations(
-    pdf: pikepdf.Pdf, page: pikepdf.Page, rects: Sequence[Rect], *, every: bool = False
+    pdf: pikepdf.Pdf, page: pikepdf.Page, rects: Sequence[Rect], forms: Sequence[str], *, every: bool = False
 ) -> RemovedAnnotations:
-    """Remove those that touch a region (or `every` one), their pop-ups and replies, and on any page all carriers."""
+    """Remove those that touch a region (or `every` one), their pop-ups and replies, and on any page all carriers.
+
+    Those whose texts hold one of the words (`forms`, see redact_words) go too: their appearance would still show it.
+    """
     removed = RemovedAnnotations()
     annotations = page.obj.get("/Annots")
     if not isinstance(annotations, Array):
         return removed
     entries = [entry for entry in annotations if isinstance(entry, Dictionary)]
-    doomed = [every or _is_carrier(entry) or _touches(entry, rects) for entry in entries]
+    doomed = [every or _is_carrier(entry) or _touches(entry, rects) or _tells(entry, forms) for entry in entries]
     marked = {entry.objgen for entry, goes in zip(entries, doomed, strict=True) if goes and entry.is_indirect}
     doomed = [goes or _belongs_to(entry, marked) for entry, goes in zip(entries, doomed, strict=True)]
     for entry, goes in zip(entries, doomed, strict=True):
@@ -71,6 +77,18 @@ def _box(entry: Dictionary) -> Rect | None:
 def _touches(entry: Dictionary, rects: Sequence[Rect]) -> bool:
     box = _box(entry)
     return box is not None and any(overlap(box, rect) for rect in rects)
+
+
+def _tells(entry: Any, forms: Sequence[str]) -> bool:
+    """Whether a text of the annotation, or the value of the field that it shows, holds a word."""
+    for _ in range(_MAX_DEPTH if forms else 0):
+        texts = [bytes(value) for key, value in entry.items() if isinstance(value, String) and key not in _INTERNAL]
+        if any(found_in_bytes(text, forms, strings=False) for text in texts):
+            return True
+        entry = entry.get("/Parent")
+        if not isinstance(entry, Dictionary):
+            break
+    return False
 
 
 def _belongs_to(entry: Dictionary, marked: set[tuple[int, int]]) -> bool:

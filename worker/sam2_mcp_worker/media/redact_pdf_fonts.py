@@ -69,7 +69,7 @@ def _follow(holder: Any, resources: Any, usage: _Usage) -> None:
         return
     try:
         instructions = pikepdf.parse_content_stream(holder, _TEXT_OPERATORS)
-    except pikepdf.PdfError:
+    except (pikepdf.PdfError, TypeError):  # no content that can be read
         usage.unknown.update(font.objgen for font in fonts.values())
         return
     current: Dictionary | None = None

@@ -39,8 +39,10 @@ class PageCut:
 
 def cut_glyphs(
     path: Path, password: str, page_count: int, cuts: Iterable[PageCut], out_path: Path, *, subset_fonts: bool
-) -> None:
+) -> set[int]:
     """Write a copy without encryption in which text and pictures under the regions are gone.
+
+    Returns the numbers of pages whose content MuPDF cannot change (cyclic forms, for one): they are to be replaced.
 
     Raises:
         WorkerError: pdf_damaged when MuPDF finds other pages in the file than pdfium did.
@@ -59,13 +61,13 @@ def cut_glyphs(
                 )
             if document.page_count != page_count:
                 raise _unreadable(f"{document.page_count} of {page_count} pages")
-            for cut in cuts:
-                _cut_page(document, cut)
+            failed = {cut.page_number for cut in cuts if not _cut_page(document, cut)}
             if subset_fonts:
                 document.subset_fonts()
             document.save(os.fspath(out_path), garbage=0, encryption=_fitz.PDF_ENCRYPT_NONE)
     except (RuntimeError, ValueError, _mupdf.FzErrorBase) as error:
         raise _unreadable(str(error)) from error
+    return failed
 
 
 def _unreadable(private: str) -> WorkerError:
@@ -77,7 +79,15 @@ def _unreadable(private: str) -> WorkerError:
     )
 
 
-def _cut_page(document: Any, cut: PageCut) -> None:
+def _cut_page(document: Any, cut: PageCut) -> bool:
+    try:
+        _cut(document, cut)
+    except (RuntimeError, ValueError, _mupdf.FzErrorBase):
+        return False
+    return True
+
+
+def _cut(document: Any, cut: PageCut) -> None:
     xref = document.page_xref(cut.page_number - 1)
     _own_content(document, cut.page_number - 1)
     kind, annotations = document.xref_get_key(xref, "Annots")

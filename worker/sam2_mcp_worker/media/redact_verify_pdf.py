@@ -100,7 +100,7 @@ def _verify(opened: OpenPage, view: _View, forms: Sequence[str]) -> dict[str, An
         problems += _check_picture(opened, after, boxes)
     elif boxes:
         problems += _check_text(opened, rects)
-        problems += _check_below(opened, scale, boxes)
+        problems += _check_below(opened, after, scale, boxes)
     difference = _difference(view.pixels, after, allowed)
     if difference > TOLERANCE:
         problems.append(f"page {number} looks different outside of the regions (by {difference} of 255 levels)")
@@ -142,15 +142,21 @@ def _check_picture(opened: OpenPage, after: Pixels, boxes: Sequence[tuple[int, i
     problems = []
     if pdfium.FPDFPage_CountObjects(opened.page) != 1 or page_chars(opened):
         problems.append("the page should be one picture and is not")
-    for box in boxes:
-        part = _inner(after, box)
-        if part.size and int(np.ptp(part.reshape(-1, 3), axis=0).max()) > _CHANGE_LEVELS:
-            problems.append("a region of the picture is not blank")
+    if not all(_is_blank(_inner(after, box)) for box in boxes):
+        problems.append("a region of the picture is not blank")
     return problems
 
 
-def _check_below(opened: OpenPage, scale: float, boxes: Sequence[tuple[int, int, int, int]]) -> list[str]:
+def _is_blank(pixels: Pixels) -> bool:
+    return not pixels.size or int(np.ptp(pixels.reshape(-1, CHANNELS), axis=0).max()) <= _CHANGE_LEVELS
+
+
+def _check_below(
+    opened: OpenPage, after: Pixels, scale: float, boxes: Sequence[tuple[int, int, int, int]]
+) -> list[str]:
     """Take the cover off (in memory only) and look: what a reader could uncover must be plain."""
+    if not all(_is_blank(_inner(after, box)) for box in boxes):
+        return ["the regions are not covered"]
     last = pdfium.FPDFPage_CountObjects(opened.page) - 1
     cover = pdfium.FPDFPage_GetObject(opened.page, last) if last >= 0 else None
     is_cover = cover and pdfium.FPDFPageObj_GetType(cover) == pdfium.FPDF_PAGEOBJ_PATH

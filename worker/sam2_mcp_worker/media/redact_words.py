@@ -42,7 +42,11 @@ def found_in_text(text: str, forms: Iterable[str]) -> list[str]:
 
 
 def found_in_bytes(data: bytes, forms: Iterable[str], *, strings: bool = True) -> list[str]:
-    """Those that occur in bytes under any encoding; with `strings` also inside and across the strings of PDF syntax."""
+    """Those that occur in bytes under any encoding; with `strings` also in the strings of PDF syntax.
+
+    Strings that follow each other are read as one text, since writers may set each letter on its own. Two neighbours
+    that make up a word by chance are found as well.
+    """
     missing = {form for form in forms if len(form) <= len(data)}
     if not missing:
         return []

@@ -11,7 +11,8 @@ from tests.fakes.videos import Clip, even_times, moving_shapes, shapes_picture, 
 
 from sam2_mcp_worker.media.redact_paint import Area
 from sam2_mcp_worker.media.redact_video import fill_level, video_compare, video_contents
-from sam2_mcp_worker.media.video_encoder import video_join, video_segment
+from sam2_mcp_worker.media.video_encoder import video_segment
+from sam2_mcp_worker.media.video_join import video_join
 from sam2_mcp_worker.pipelines.redact_video import MAX_FILL_LEVEL, MIN_PSNR_DB
 
 FRAMES = 24

@@ -21,7 +21,7 @@ from tests.fakes.videos import Clip, even_times, index_clip, read_index, scratch
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.execution.port import TaskRunner
-from sam2_mcp_worker.media import video_encoder, video_painter, video_write
+from sam2_mcp_worker.media import video_join, video_painter, video_write
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
 from sam2_mcp_worker.media.video import VideoFacts, VideoFrame, probe_video, read_frames
 from sam2_mcp_worker.media.video_write import Audio, PainterSpec, WrittenVideo, write_video
@@ -170,7 +170,7 @@ def sound_of(path: Path) -> tuple[float, float, float]:
 
 
 async def test_sound_that_the_new_file_does_not_take_is_encoded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(video_encoder, "COPIED_AUDIO", ("pcm_mulaw",))
+    monkeypatch.setattr(video_join, "COPIED_AUDIO", ("pcm_mulaw",))
     clip = index_clip(desk.folder / "a.mov", audio=True, audio_codec="pcm_mulaw")
     written = await desk.write(clip.path)
     assert (written.audio, written.audio_codec) == ("encoded", "aac")
@@ -178,7 +178,7 @@ async def test_sound_that_the_new_file_does_not_take_is_encoded(desk: Desk, monk
 
 
 async def test_damaged_sound_is_passed_over(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(video_encoder, "COPIED_AUDIO", ())
+    monkeypatch.setattr(video_join, "COPIED_AUDIO", ())
     clip = index_clip(desk.folder / "a.mkv", time_base=MS, audio=True, audio_codec="flac", frames=96)
     data = bytearray(clip.path.read_bytes())
     with av.open(str(clip.path)) as source:

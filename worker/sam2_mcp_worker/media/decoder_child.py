@@ -14,6 +14,7 @@ from sam2_mcp_worker.media import (
     pdf_child,
     video_child,
     video_encoder,
+    video_join,
     video_sheet,
 )
 
@@ -33,5 +34,6 @@ TASKS = {
     **page_ink.TASKS,
     **video_child.TASKS,
     **video_encoder.TASKS,
+    **video_join.TASKS,
     **video_sheet.TASKS,
 }

@@ -98,7 +98,8 @@ async def test_a_step_that_was_begun_is_finished_though_its_caller_is_cancelled(
     _, second = await tracking.step(1), await tracking.step(2)
     await tracking.start()
     step = asyncio.create_task(tracking.step(1))
-    while pool.stats().busy == 0:
+    await asyncio.sleep(0)  # now it waits in the queue
+    while pool.stats().queued or not pool.stats().busy:
         await asyncio.sleep(0)
     step.cancel()
     with pytest.raises(asyncio.CancelledError):

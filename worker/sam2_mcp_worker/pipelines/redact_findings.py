@@ -40,6 +40,7 @@ class Findings:
     def cover_match(self, match: Match, **about: Any) -> None:
         """A place of a phrase is covered; what a look-alike was read as is told."""
         self.found.add(match.phrase)
+        self.not_found = [entry for entry in self.not_found if entry["phrase"] != self.phrases[match.phrase]]
         entry = {"phrase": self.phrases[match.phrase], "match": match.kind, **about}
         if match.kind == "near":
             entry["read_as"] = match.read_as

@@ -17,11 +17,9 @@ from sam2_mcp_worker.engines.ports import Box, TextLine, TileReading
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage, fan_out
 from sam2_mcp_worker.jobs import JOB_LIMIT_S
-from sam2_mcp_worker.media.boxes import overlap
 from sam2_mcp_worker.media.image import DecodedImage, decode_image
 from sam2_mcp_worker.media.image_redaction import (
     CoverArea,
-    PictureCheck,
     compare_images,
     cover_image,
     image_traits,
@@ -33,7 +31,7 @@ from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.read_picture import TILES_IN_FLIGHT, PictureReader, PictureReading, merge
 from sam2_mcp_worker.pipelines.redact_areas import AreaFinder
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
-from sam2_mcp_worker.pipelines.redact_legible import still_legible
+from sam2_mcp_worker.pipelines.redact_image_check import OutputReader, proofs
 from sam2_mcp_worker.pipelines.redact_phrases import Match, ReadLine, find_phrases
 from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 
@@ -61,8 +59,6 @@ class ImageRedactor:
         self._task = task
         self._planned: list[_Planned] = []
         self._findings = Findings(task.request.phrases)
-        self._tiles: list[Box] = []
-        self._readings: Coverage[int, TileReading] = Coverage(())
 
     async def run(self) -> dict[str, Any]:
         """The result, with the handle of the redacted picture.
@@ -108,12 +104,11 @@ class ImageRedactor:
                 self._findings.cover_region(region.number, **found.about)
 
     async def _plan_phrases(self, pixels: PixelFile) -> None:
-        self._task.tell("reading the picture")
-        self._tiles = plan_tiles(pixels.width_px, pixels.height_px)
-        self._readings = await self._read(pixels, range(len(self._tiles)), "image", self._task.stored.sha256)
-        reading = await asyncio.to_thread(merge, self._tiles, self._readings)
-        if reading.unread and not reading.lines and len(reading.unread) == len(self._tiles):
-            raise next(iter(self._readings.failed.values()))
+        tiles = plan_tiles(pixels.width_px, pixels.height_px)
+        coverage = await self._read(pixels, tiles)
+        if len(coverage.failed) == len(tiles):
+            raise coverage.failed[0]
+        reading = await asyncio.to_thread(merge, tiles, coverage)
         lines = _in_order(reading)
         await self._plan_matches(lines, pixels)
         places = [{"box_xyxy_px": list(line.box_xyxy_px)} for line in lines]
@@ -130,20 +125,22 @@ class ImageRedactor:
                 self._findings.cover_match(match, box_xyxy_px=list(box), shape="box", source="ocr")
         return bool(matches)
 
-    async def _read(self, pixels: PixelFile, indices: Sequence[int], *source_key: str) -> Coverage[int, TileReading]:
-        """Read tiles by index; tiles of a stored picture (with a key) come from and go to the cache."""
+    async def _read(self, pixels: PixelFile, tiles: Sequence[Box]) -> Coverage[int, TileReading]:
+        """Read all tiles, from the cache of read_text as far as they are there."""
+        task = self._task
         reader = PictureReader(
-            self._task.services.reader,
-            self._task.services.cache,
-            source_key=source_key,
-            job=self._task.job,
-            step_timeout_s=self._task.timeout_s,
+            task.services.reader,
+            task.services.cache,
+            source_key=("image", task.stored.sha256),
+            job=task.job,
+            step_timeout_s=task.timeout_s,
         )
+        coverage: Coverage[int, TileReading] = Coverage(tuple(range(len(tiles))))
 
         async def work(index: int) -> TileReading:
-            return await reader.read_tile(pixels, self._tiles[index], keep=bool(source_key))
+            task.tell(f"reading the picture: {coverage.settled} of {len(tiles)} tiles done")
+            return await reader.read_tile(pixels, tiles[index], keep=True)
 
-        coverage: Coverage[int, TileReading] = Coverage(tuple(indices))
         return await fan_out(coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=TILES_IN_FLIGHT)
 
     def _tell_unread(self, reading: PictureReading) -> None:
@@ -168,7 +165,7 @@ class ImageRedactor:
             await cover_image(redactors, source, areas, method, out, timeout_s=limit_s, job=self._task.job)
             after = await self._decode_output(out, number, limit_s)
             check = await compare_images(redactors, source, after, areas, out, timeout_s=limit_s, job=self._task.job)
-            self._findings.verified = self._judge(check)
+            self._findings.verified = proofs(check, method)
             if not await self._read_again(source, after):
                 return out
         raise unverified(f"phrases were still readable after {ROUNDS} rounds")
@@ -184,76 +181,19 @@ class ImageRedactor:
         )
         return image.pixels
 
-    def _judge(self, check: PictureCheck) -> list[str]:
-        """What the comparison proves.
-
-        Raises:
-            WorkerError: redaction_unverified.
-        """
-        if check.outside_changed_px:
-            raise unverified(f"{check.outside_changed_px} pixels outside of the regions changed")
-        if check.foreign_chunks:
-            raise unverified(f"the file holds chunks {', '.join(check.foreign_chunks)}")
-        inside = [area for area in check.areas if area is not None]
-        if not inside or len(inside) != len(check.areas):
-            raise unverified("a region has no pixel inside the picture")
-        proofs = [
-            f"outside of the regions all {check.outside_px} pixels are those of the decoded source",
-            "the file decodes and holds pixels only (chunks IHDR, IDAT, IEND): no EXIF, thumbnail, profile or text",
-        ]
-        covered_px = sum(area.area_px for area in inside)
-        if self._task.request.method == "fill":
-            if any(area.filled_px != area.area_px for area in inside):
-                raise unverified("a region is not filled with one colour throughout")
-            return [f"each of the {covered_px} pixels in {len(inside)} areas has one and the same colour", *proofs]
-        changed_px = sum(area.changed_px for area in inside)
-        return [f"{changed_px} of {covered_px} pixels in {len(inside)} areas changed", *proofs]
-
     async def _read_again(self, source: PixelFile, after: PixelFile) -> bool:
         """Read the output where it changed; True when a phrase still shows: its place is planned for the next round."""
+        reader = OutputReader(self._task)
+        boxes = [planned.area.box_xyxy_px for planned in self._planned]
         if self._task.request.method != "fill":
-            await self._check_illegible(source, after)
-        if not self._task.request.phrases:
+            self._findings.verified.append(await reader.check_illegible(source, after, boxes))
+        around = [planned.area.box_xyxy_px for planned in self._planned if planned.match is not None]
+        if not around:
             return False
-        changed = [
-            index
-            for index, tile in enumerate(self._tiles)
-            if any(overlap(tile, planned.area.box_xyxy_px) for planned in self._planned)
-        ]
-        again = await self._read(after, changed)
-        if again.failed:
-            raise unverified(f"the output could not be read again ({next(iter(again.failed.values())).reason})")
-        known = {index: value for index, value in self._readings.done.items() if index not in again.done}
-        both = Coverage(self._readings.items, known | again.done, dict(self._readings.failed))
-        reading = await asyncio.to_thread(merge, self._tiles, both)
-        if await self._plan_matches(_in_order(reading), after):
-            return True
-        self._findings.verified.append("OCR of the redacted picture finds none of the phrases, nor anything like them")
-        return False
-
-    async def _check_illegible(self, source: PixelFile, after: PixelFile) -> None:
-        read = 0
-        for planned in self._planned:
-            box = planned.area.box_xyxy_px
-            before, now = [await self._lines_in(pixels, box) for pixels in (source, after)]
-            read += len(before)
-            if still_legible(before, now):
-                raise unverified(f"OCR still reads what stood in {list(box)}: method 'fill' is needed here")
-        self._findings.verified.append(
-            f"OCR reads none of the {read} lines any more that it read in the areas before"
-            if read
-            else "OCR read nothing in the areas before, so it cannot tell whether they are legible now"
-        )
-
-    async def _lines_in(self, pixels: PixelFile, box: Box) -> list[TextLine]:
-        lines: list[TextLine] = []
-        for x0, y0, x1, y1 in plan_tiles(box[2] - box[0], box[3] - box[1]):
-            rect = x0 + box[0], y0 + box[1], x1 + box[0], y1 + box[1]
-            reading = await self._task.services.reader.read_tile(
-                pixels, rect, job=self._task.job, timeout_s=self._task.timeout_s
-            )
-            lines += reading.lines
-        return lines
+        shown = [await self._plan_matches(lines, after) for lines in await reader.lines_around(after, around)]
+        if not any(shown):
+            self._findings.verified.append("read again around each covered line: none of the phrases, nor a look-alike")
+        return any(shown)
 
 
 def refuse_frames(frames: int | None, image_format: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from tests.conftest import RunningWorker
-from tests.e2e.test_segment_image import on_loop
+from tests.e2e.segmenting import on_loop
 from tests.fakes.shapes import iou, scene
 
 from sam2_mcp_worker.deadline import Deadline

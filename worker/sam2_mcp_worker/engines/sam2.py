@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from ultralytics.models.sam.modules.sam import SAM2Model
 
 from sam2_mcp_worker.engines.ports import ObjectPrompt, Quality
 from sam2_mcp_worker.engines.sam2_encoder import EncoderKind, Features, Sam2Encoder
-from sam2_mcp_worker.engines.sam2_network import load_network, use_threads
+from sam2_mcp_worker.engines.sam2_network import Network, load_network, use_threads
 from sam2_mcp_worker.engines.sam2_prompts import point_inputs
 from sam2_mcp_worker.engines.sam_predictor import MaskLogits
 
@@ -29,8 +28,10 @@ PICTURE_KINDS: dict[Quality, EncoderKind] = {
     "balanced": EncoderKind(512, "fp32"),
     "fast": EncoderKind(448, "int8"),
 }
-# Of the 60 s in which a child must be ready (execution/child_process.py): the rest is for imports and weights.
-PREPARE_BUDGET_S = 20.0
+# Checked at set-up besides those: the one that only tracking uses. What is forgotten here is checked at its first use.
+TRACKED_KINDS = (EncoderKind(448, "fp32"),)
+# Of the time in which the child must be ready (segmenter.START_TIMEOUT_S); all checks take 15 s on two idle cores.
+PREPARE_BUDGET_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ class Sam2Predictor:
 
     def __init__(
         self,
-        network: SAM2Model,
+        network: Network,
         encoder: Sam2Encoder,
         *,
         identity: str,
         kinds: dict[Quality, EncoderKind] = PICTURE_KINDS,
     ) -> None:
-        self.network = network
+        self.network: Any = network
         self.encoder = encoder
         self._identity = identity
         self._kinds = kinds
@@ -125,5 +126,5 @@ def load_predictor(config: dict[str, Any], *, threads: int) -> Sam2Predictor:
     network = load_network(model, Path(config["weights"]), sha256)
     use_threads(threads)
     encoder = Sam2Encoder(network, sha256=sha256, threads=threads, records_dir=Path(config["exports_dir"]))
-    encoder.prepare(PICTURE_KINDS.values(), budget_s=PREPARE_BUDGET_S)
+    encoder.prepare({*PICTURE_KINDS.values(), *TRACKED_KINDS}, budget_s=PREPARE_BUDGET_S)
     return Sam2Predictor(network, encoder, identity=f"sam2 {model} {sha256[:8].lower()}")

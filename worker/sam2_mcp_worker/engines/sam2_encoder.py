@@ -26,10 +26,18 @@ import onnxruntime
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from ultralytics.models.sam.modules.sam import SAM2Model
 
 from sam2_mcp_worker.engines.onnx_session import open_session
-from sam2_mcp_worker.engines.sam2_encoder_graph import GRAPH_VERSION, MEAN_RGB, STD_RGB, Precision, build_encoder
+from sam2_mcp_worker.engines.sam2_encoder_graph import (
+    GRAPH_VERSION,
+    INT8_RANGE,
+    INT8_RANGE_NO_VNNI,
+    MEAN_RGB,
+    STD_RGB,
+    Precision,
+    build_encoder,
+)
+from sam2_mcp_worker.engines.sam2_network import Network
 
 Features = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -80,8 +88,8 @@ class Sam2Encoder:
         records_dir: where checks are recorded; it is made when needed.
     """
 
-    def __init__(self, network: SAM2Model, *, sha256: str, threads: int, records_dir: Path) -> None:
-        self._network = network
+    def __init__(self, network: Network, *, sha256: str, threads: int, records_dir: Path) -> None:
+        self._network: Any = network
         self._sha256 = sha256.lower()
         self._threads = threads
         self._records_dir = records_dir
@@ -124,7 +132,7 @@ class Sam2Encoder:
         return self._sessions[kind]
 
     def _open(self, kind: EncoderKind) -> onnxruntime.InferenceSession | None:
-        graph = build_encoder(self._network, kind.side_px, kind.precision)
+        graph = build_encoder(self._network, kind.side_px, kind.precision, int8_range=_int8_range(_processor()))
         session = open_session(graph, threads=self._threads, arena=kind.side_px <= ARENA_MAX_SIDE_PX)
         check = self._recorded(kind)
         if check is None:
@@ -203,6 +211,11 @@ def normalised(square: NDArray[np.uint8]) -> torch.Tensor:
 def _in_runtime(session: onnxruntime.InferenceSession, square: NDArray[np.uint8]) -> Features:
     fine, middle, coarse = session.run(None, {"image": square[None]})
     return torch.from_numpy(fine), torch.from_numpy(middle), torch.from_numpy(coarse)
+
+
+def _int8_range(processor: str) -> int:
+    """How large int8 weights may be on this processor; only x86 has the ones that overflow."""
+    return INT8_RANGE_NO_VNNI if " avx2" in processor and "vnni" not in processor else INT8_RANGE
 
 
 def _processor() -> str:

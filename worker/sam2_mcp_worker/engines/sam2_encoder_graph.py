@@ -14,16 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from onnx import TensorProto
-from ultralytics.models.sam.modules.blocks import MultiScaleBlock
-from ultralytics.models.sam.modules.encoders import Hiera
-from ultralytics.models.sam.modules.sam import SAM2Model
 
 from sam2_mcp_worker.engines.onnx_graph import Graph, Shape
+from sam2_mcp_worker.engines.sam2_network import Network
 
 Precision = Literal["fp32", "int8"]
 
@@ -33,7 +31,8 @@ SIDE_STEP_PX = 32  # sides are multiples of it: three halvings of the patches
 # The pictures that SAM was trained on were normalised so (red, green, blue).
 MEAN_RGB = np.array([0.485, 0.456, 0.406], np.float32)
 STD_RGB = np.array([0.229, 0.224, 0.225], np.float32)
-INT8_RANGE = 127
+# Weights are -127 to 127. Processors without VNNI add two products in 16 bits, which larger weights than 63 overflow.
+INT8_RANGE, INT8_RANGE_NO_VNNI = 127, 63
 
 Linear = Callable[[str, torch.Tensor, torch.Tensor | None], str]
 
@@ -48,14 +47,14 @@ class Map:
     channels: int
 
 
-def build_encoder(network: SAM2Model, side_px: int, precision: Precision) -> bytes:
+def build_encoder(network: Network, side_px: int, precision: Precision, *, int8_range: int = INT8_RANGE) -> bytes:
     """The encoder as a model: `image` uint8 `(1, side, side, 3)`, RGB, to `fine`, `middle` and `coarse`.
 
     These are the three levels of `SAM2Model.forward_image(...)["backbone_fpn"]`: `(1, 32, 4n, 4n)`, `(1, 64, 2n, 2n)`
     and `(1, 256, n, n)` with n = side / 16.
     """
     graph = Graph()
-    encoder = _Encoder(graph, graph.linear if precision == "fp32" else _Int8(graph).linear)
+    encoder = _Encoder(graph, graph.linear if precision == "fp32" else _Int8(graph, int8_range).linear)
     levels = encoder.trunk(network.image_encoder.trunk, side_px)
     fine, middle, coarse = encoder.neck(network, levels)
     n = side_px // 16
@@ -72,9 +71,10 @@ class _Int8:
     """Linear layers whose weights are int8, one scale a channel, and whose inputs are quantised as they come."""
 
     graph: Graph
+    range: int
 
     def linear(self, x: str, weight: torch.Tensor, bias: torch.Tensor | None) -> str:
-        scale = (weight.abs().amax(dim=1) / INT8_RANGE).clamp_min(torch.finfo(torch.float32).tiny)
+        scale = (weight.abs().amax(dim=1) / self.range).clamp_min(torch.finfo(torch.float32).tiny)
         whole = (weight / scale[:, None]).round().to(torch.int8).t()
         zero = np.zeros(len(scale), np.int8)
         parts = [self.graph.constant(value) for value in (whole, scale, zero)]
@@ -89,7 +89,7 @@ class _Encoder:
     graph: Graph
     linear: Linear
 
-    def trunk(self, trunk: Hiera, side_px: int) -> list[Map]:
+    def trunk(self, trunk: Any, side_px: int) -> list[Map]:
         """Hiera: the output of each of the four stages."""
         graph = self.graph
         patches = side_px // PATCH_PX
@@ -103,7 +103,7 @@ class _Encoder:
                 levels.append(x)
         return levels
 
-    def neck(self, network: SAM2Model, levels: list[Map]) -> tuple[str, str, str]:
+    def neck(self, network: Network, levels: list[Map]) -> tuple[str, str, str]:
         """The feature pyramid and the projections of the mask decoder on it, channels first."""
         laterals = [conv.conv for conv in reversed(network.image_encoder.neck.convs)]
         decoder = network.sam_mask_decoder
@@ -113,7 +113,7 @@ class _Encoder:
         coarse = self.graph.node("Add", self._convolved(levels[2], laterals[2]).name, above)
         return fine, middle, self.graph.node("Transpose", coarse, perm=[0, 3, 1, 2])
 
-    def _patches(self, trunk: Hiera, patches: int) -> Map:
+    def _patches(self, trunk: Any, patches: int) -> Map:
         graph, conv = self.graph, trunk.patch_embed.proj
         planes = graph.node("Cast", graph.node("Transpose", "image", perm=[0, 3, 1, 2]), to=TensorProto.FLOAT)
         scaled = graph.node("Mul", planes, graph.constant((1 / (255 * STD_RGB)).reshape(1, 3, 1, 1)))
@@ -127,7 +127,7 @@ class _Encoder:
         )
         return Map(graph.node("Transpose", embedded, perm=[0, 2, 3, 1]), patches, patches, conv.out_channels)
 
-    def _block(self, block: MultiScaleBlock, x: Map) -> Map:
+    def _block(self, block: Any, x: Map) -> Map:
         """Attention and two linear layers; at the begin of a stage the map is halved and its channels change."""
         graph, attention, mlp = self.graph, block.attn, block.mlp.layers
         seen = Map(graph.norm(x.name, block.norm1), x.height, x.width, x.channels)
@@ -144,7 +144,7 @@ class _Encoder:
         outcome = graph.node("Add", sum_, self.linear(active, mlp[1].weight, mlp[1].bias))
         return Map(outcome, kept.height, kept.width, block.dim_out)
 
-    def _attention(self, block: MultiScaleBlock, seen: Map, kept: Map) -> str:
+    def _attention(self, block: Any, seen: Map, kept: Map) -> str:
         """What each cell of `kept` gathers from `seen`, within windows or from everywhere, before its projection."""
         graph, attention, window = self.graph, block.attn, block.window_size
         whole = window and not (seen.height % window or seen.width % window)

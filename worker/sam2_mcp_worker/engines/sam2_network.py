@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 # Read by ultralytics 8.4.190 while it is imported: without them it looks up public hosts, installs packages at run
 # time, prints on stdout and writes a settings file into the home folder (reference/sam.md 2). The pool sets them too.
@@ -47,9 +47,11 @@ NAMES_SHOWN = 3  # of the tensors that are missing or unknown, in an error
 INIT_STD = 0.02  # of the layers below before weights are loaded, as the rest of the network has it
 
 State = dict[str, torch.Tensor]
+# Import it from here and not from ultralytics, whose import must come after the environment above.
+Network: TypeAlias = SAM2Model
 
 
-def build_network(model: str) -> SAM2Model:
+def build_network(model: str) -> Network:
     """SAM 2.1 of this size with untrained weights, in evaluation mode.
 
     ultralytics decides between 2.0 and 2.1 by a word in the path of the checkpoint, and downloads one that is missing.
@@ -69,7 +71,7 @@ def build_network(model: str) -> SAM2Model:
     return network.eval().requires_grad_(False)
 
 
-def load_network(model: str, weights: Path, sha256: str) -> SAM2Model:
+def load_network(model: str, weights: Path, sha256: str) -> Network:
     """SAM 2.1 with the weights of a `.pt` or `.safetensors` file, in float32.
 
     The hash is compared before anything of the file is parsed; after that only tensors are taken from it.
@@ -154,7 +156,7 @@ def _damaged(reason: str) -> WorkerError:
     )
 
 
-def _fill(network: SAM2Model, state: State, model: str) -> None:
+def _fill(network: Network, state: State, model: str) -> None:
     """Put the tensors into the network; all of them must fit."""
     wanted = {name: tensor.shape for name, tensor in network.state_dict().items()}
     given = {name: tensor.shape for name, tensor in state.items()}

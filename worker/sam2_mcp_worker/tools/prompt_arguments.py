@@ -37,5 +37,5 @@ PointsArgument = Annotated[
     Field(max_length=_MAX_LISTED, description="Mark an object without a box, or correct the mask of one"),
 ]
 QualityArgument = Annotated[
-    Quality, Field(description="'fast' is coarser and quicker; see what it costs in get_status")
+    Quality, Field(description="'fast' is quicker and coarser; with an ONNX pair there is no difference")
 ]

@@ -43,7 +43,7 @@ INSTRUCTIONS = """Reads images and PDFs exactly, on a machine without a GPU. Eve
 an allowed folder and https URLs of allowed hosts work too, when the operator set them.
 2. Call inspect_pdf ONCE for a whole PDF (never page by page in parallel) or read_text for one image. segment_image \
 cuts objects of an image out to exact masks: mark all of them by boxes or points in one call; track_video follows them \
-through a video.
+through a video; redact_media makes a verified copy in which chosen parts are gone.
 3. When a result carries `cursor`, call the same tool again with the same arguments plus that cursor until none comes.
 4. Only claim that something is absent when no cursor is left, coverage.unreached and coverage.failed are empty and \
 undetected_ink is 0 in every result: what failed, was not reached or was not delivered was not read.

@@ -318,6 +318,19 @@ async def test_a_killed_engine_goes_on_at_its_last_saved_memory(
     assert steps == ["start", *["step"] * 5, "restore", *["step"] * 5]
 
 
+async def test_a_full_disk_costs_nothing_but_the_saved_memory(
+    tracking: RunningWorker, tracker: ColourTracker, shapes: Clip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(track_run, "SAVE_EVERY_S", 0.0)
+    tracker.disk_full, tracker.fail_at = True, {4}
+    agent = Agent(tracking)
+    facts = await agent.call("track_video", source=await agent.upload(shapes.path), boxes=[box_at(0)], end_s=0.2)
+    assert facts["coverage"]["done"] == 5
+    assert tracker.log.count("start") == 2
+    assert "save" in tracker.log
+    assert "restore" not in tracker.log
+
+
 async def test_an_engine_that_takes_too_long_makes_no_late_answer(brief_data: Path, shapes: Clip) -> None:
     for worker in serving(brief(brief_data)):
         worker.services.tracker = engine = ColourTracker(step_s=60)
@@ -331,6 +344,7 @@ async def test_an_engine_that_takes_too_long_makes_no_late_answer(brief_data: Pa
         engine.step_s = 0.0
         rest = await agent.call("track_video", **arguments, cursor=facts["cursor"])
         assert rest["coverage"]["done"] == 5
+        assert [row[0] for row in rest["objects"][0]["visible"]] == [0.0, 0.042, 0.083, 0.125, 0.167]
 
 
 async def test_a_frame_that_ends_the_engine_twice_is_failed_and_the_rest_is_tracked(

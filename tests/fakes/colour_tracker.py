@@ -39,6 +39,7 @@ class ColourTracker:
     step_s: float = 0.0
     fail_at: set[int] = field(default_factory=set)
     fail_code: str = "decoder_crashed"
+    disk_full: bool = False
     log: list[str] = field(default_factory=list)
     sessions: dict[str, list[list[float]]] = field(default_factory=dict)
     steps: int = 0
@@ -65,8 +66,10 @@ class ColourTracker:
         return await self._look("step", session, np.array(frame.map_rgb()), mask_dir)
 
     async def save(self, session: str, path: Path, *, job: str, timeout_s: float) -> None:
-        path.write_text(json.dumps(self._colours(session)), encoding="utf-8")
         self.log.append("save")
+        if self.disk_full:
+            raise WorkerError("no_space", "the worker's disk is full")
+        path.write_text(json.dumps(self._colours(session)), encoding="utf-8")
 
     async def restore(self, session: str, path: Path, *, job: str, timeout_s: float) -> None:
         try:

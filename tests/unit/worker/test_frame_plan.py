@@ -219,6 +219,7 @@ def test_only_a_plan_that_stands_is_worth_reading_ahead() -> None:
 def test_nothing_is_known_before_the_first_frame() -> None:
     pace = Pace(2.0, 6)
     assert pace.frame_s == 0.0
+    assert str(pace) == "0 steps, begun in 0.00 s"
     assert pace.fitting(10.0, 600) == 600
     pace.add(1.0)
     assert pace.frame_s == 2.0
@@ -228,3 +229,4 @@ def test_nothing_is_known_before_the_first_frame() -> None:
     for _ in range(6):
         pace.add(1.0)
     assert pace.frame_s == 1.0
+    assert str(pace) == "7 steps, begun in 1.00 s, steps 0.50 s at first and 1.00 s at last"

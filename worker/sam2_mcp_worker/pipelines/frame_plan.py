@@ -97,6 +97,11 @@ class Pace:
     start_s: float | None = None
     steps_s: list[float] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        steps = self.steps_s
+        shown = f", steps {steps[0]:.2f} s at first and {fmean(steps[-RECENT_STEPS:]):.2f} s at last" if steps else ""
+        return f"{len(steps)} steps, begun in {self.start_s or 0.0:.2f} s{shown}"
+
     def add(self, seconds: float) -> None:
         """Note the time of the frame on which a session began or, after that, of a step."""
         if self.start_s is None:

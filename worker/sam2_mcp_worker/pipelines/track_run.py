@@ -35,6 +35,8 @@ MAX_LOSSES = 4
 FRAME_ATTEMPTS = 2
 # Losses of the engine's memory; everything else that it says is final.
 _LOSSES = ("track_state_lost", "decoder_timeout", "decoder_crashed", "out_of_memory", "internal")
+# Of storage_errors: the tracking itself can go on.
+_DISK_REFUSES = ("no_space", "storage_failed")
 # A step with so many objects may take the time of one picture step; more objects get more (reference/sam.md 3a).
 OBJECTS_PER_TIMEOUT = 4
 # The worker waits for this when it stops.
@@ -121,7 +123,7 @@ class Propagation:
         else:
             self._state.forget_memory()
             await self._begin(feed, work)
-        again = self._state.replay
+        again = [index for index in self._state.replay if index != self._course.span[0]]
         self.again += len(again)
         for place, index in enumerate(again):
             await self._track(feed, index, again[place + 1 :], work)
@@ -163,11 +165,10 @@ class Propagation:
         )
         masks = await _engine(starting)
         if index in self._state.frames:
-            self._put_away(index, found, work)
+            await asyncio.to_thread(self._put_away, index, found, work)
             self._last_s = found.time_s
         else:
             await self._keep(index, found, masks, work)
-            self._state.own.discard(index)  # every session begins with it: never one to repeat
         self._state.reached = max(index, self._state.reached or 0)
         self._pace.add(self._clock() - began_s)
 
@@ -185,7 +186,9 @@ class Propagation:
             self._pace.add(self._clock() - began_s)
             if plan.ahead and self._clock() - self._saved_at_s >= SAVE_EVERY_S:
                 await self._save()
+        self._announce(plan.ahead)
         state.complete = not plan.ahead
+        logger.info("tracking: %s", self._pace)
         await self._save()
 
     def _fitting(self, ahead: int) -> int:
@@ -266,16 +269,22 @@ class Propagation:
         if state.complete:
             state.forget_memory()
         else:
-            name = f"memory-{state.propagation}-{state.reached}.safetensors"
-            saving = self._tracker.save(
-                self._session, self._folder / name, job=self._course.key, timeout_s=self._timeout_s
-            )
-            await _engine(saving)
-            state.memory, state.current = name, state.reached
+            await self._save_memory(f"memory-{state.propagation}-{state.reached}.safetensors")
         await save_state(self._services, self._course.key, state)
         if before is not None and before != state.memory:
             (self._folder / before).unlink(missing_ok=True)
         self._saved_at_s = self._clock()
+
+    async def _save_memory(self, name: str) -> None:
+        saving = self._tracker.save(self._session, self._folder / name, job=self._course.key, timeout_s=self._timeout_s)
+        try:
+            await saving
+        except WorkerError as error:
+            if error.code not in _DISK_REFUSES:
+                raise _MemoryLost(error) from error
+            logger.warning("could not store the memory of a tracking: %s", error.what)
+        else:
+            self._state.memory, self._state.current = name, self._state.reached
 
     async def _drop(self) -> None:
         # An engine that is gone has forgotten it too, and one that hangs will be ended: neither is worth waiting for.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -140,6 +140,25 @@ def test_pictures_of_any_shape_fit_their_limits(tmp_path: Path, size: tuple[int,
     whole = np.ones((size[1], size[0]), np.bool_)
     after = overlay(tmp_path, Image.new("RGB", size, "white"), [asked(1, counts_of(whole))], max_side_px=800)
     assert max(after.shape) <= 800 + 20
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 1500), st.integers(1, 1500), st.integers(200, 700), st.data())
+def test_objects_at_the_edges_of_pictures_of_any_size_are_drawn(
+    tmp_path_factory: pytest.TempPathFactory, width: int, height: int, side_px: int, data: st.DataObject
+) -> None:
+    inside = np.zeros((height, width), np.bool_)
+    inside[data.draw(st.integers(0, height - 1)) :, data.draw(st.integers(0, width - 1)) :] = True
+    picture = Image.new("RGB", (width, height), "white")
+    after = overlay(tmp_path_factory.mktemp("edge"), picture, [asked(1, counts_of(inside))], max_side_px=side_px)
+    assert max(after.shape) <= side_px + 20
+
+
+@pytest.mark.parametrize("size", [(1000, 382), (1500, 431), (1500, 494)])
+def test_what_is_rounded_out_stays_on_its_piece(tmp_path: Path, size: tuple[int, int]) -> None:
+    whole = np.ones((size[1], size[0]), np.bool_)
+    after = overlay(tmp_path, Image.new("RGB", size, "white"), [asked(1, counts_of(whole))], max_side_px=300)
+    assert max(after.shape) <= 300 + 20
 
 
 def test_a_picture_that_fits_no_limit_is_an_error(drawn: Scene, tmp_path: Path) -> None:

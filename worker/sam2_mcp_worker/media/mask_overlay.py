@@ -140,7 +140,9 @@ def _regions(mask: Mask, sheet: Sheet) -> list[_Region]:
             left, top = max(x0, piece.source[0]), max(y0, piece.source[1])
             right, bottom = min(x1, piece.source[2]), min(y1, piece.source[3])
             part = mask.inside[top - y0 : bottom - y0, left - x0 : right - x0]
-            regions.append(_Region(rect, _shrunk(part, rect), piece))
+            # A box is rounded out, by a pixel beyond the piece where the division is not exact.
+            on_piece = (rect[0], rect[1], min(rect[2], piece.target[2]), min(rect[3], piece.target[3]))
+            regions.append(_Region(on_piece, _shrunk(part, on_piece), piece))
     return regions
 
 

@@ -90,7 +90,7 @@ def _next_step(result: Segmentation) -> str | None:
     if result.cursor:
         return "call segment_image again with the same arguments and this cursor"
     if result.overlay is None:
-        return "the overlay picture was not made in time: call segment_image again with the same arguments for it"
+        return "the overlay picture was not made: call segment_image again with the same arguments for it"
     return None
 
 

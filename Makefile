@@ -22,13 +22,13 @@ demo: setup ## read a nine-page leaflet (or SOURCE=file) through station, bridge
 sam: $(VENV)/sam.stamp ## SAM 2 (torch) beside the worker, and its weights (156 MB from Meta)
 	@$(BIN)/sam2-mcp-worker models fetch
 
-test: $(VENV)/dev.stamp $(VENV)/sam.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## all tests, with the coverage that the project promises
+test: $(VENV)/reference.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## all tests, with the coverage that the project promises
 	@$(BIN)/python -m coverage erase
 	@$(BIN)/python -m coverage run -m pytest tests $(PYTEST_ARGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python tests/coverage_gate.py
 
-test-quick: $(VENV)/dev.stamp $(VENV)/sam.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
+test-quick: $(VENV)/reference.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## tests that take seconds
 	@$(BIN)/python -m pytest tests -m "not slow" $(PYTEST_ARGS)
 
 test-containers: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata ## the images under faults, in a Docker engine: needs root, installs and starts one where there is none
@@ -37,7 +37,7 @@ test-containers: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata ## the images und
 conformance: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata ## the official MCP suite and Inspector against bridge and worker, compared with docs/conformance.md
 	@$(BIN)/python -m tests.conformance --check
 
-check: $(VENV)/dev.stamp ## ruff, mypy --strict, import contracts
+check: $(VENV)/reference.stamp ## ruff, mypy --strict, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -89,6 +89,11 @@ $(VENV)/sam.stamp: $(VENV)/worker.stamp deploy/setup/torch.sh
 
 $(VENV)/dev.stamp: $(VENV)/worker.stamp
 	$(call install,tools for development,--group dev)
+	@touch $@
+
+# The reference implementation, which SAM 2 is compared with; it would replace torch if it could.
+$(VENV)/reference.stamp: $(VENV)/dev.stamp $(VENV)/sam.stamp
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps sam2==1.1.0 || { $(offline); }
 	@touch $@
 
 comma := ,

@@ -15,7 +15,7 @@ from sam2_mcp_worker.settings import Settings
 async def fetch_redacted(worker: RunningWorker, result: dict[str, Any], path: Path, mime_type: str) -> Path:
     """The redacted file of a result, written to `path`."""
     handle = result["redacted"].removeprefix("artifact://")
-    async with httpx.AsyncClient(headers=worker.headers) as client:
+    async with httpx.AsyncClient(headers=worker.headers, trust_env=False, timeout=60) as client:
         answer = await client.get(f"{worker.base_url}/artifacts/{handle}")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == mime_type

@@ -20,7 +20,7 @@ from sam2_mcp_worker.media.video_redaction import VideoCheck, compare_videos, vi
 from sam2_mcp_worker.media.video_write import PainterSpec, WrittenVideo, write_video
 from sam2_mcp_worker.pipelines.redact_areas import check_belongs, clipped_box, find_artifact, handle_unfit
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
-from sam2_mcp_worker.pipelines.redact_request import Region
+from sam2_mcp_worker.pipelines.redact_request import Method, Region
 from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 from sam2_mcp_worker.pipelines.video_facts import Video, describe_video
 
@@ -150,7 +150,9 @@ class VideoRedactor:
             job=self._task.job,
             on_progress=lambda at_s: self._task.tell(f"verifying: {at_s:.1f} of {facts.duration_s:.1f} s"),
         )
-        self._judge_frames(check, written)
+        self._findings.verified += frame_proofs(check, written.frames, self._task.request.method)
+        if self._task.request.method != "fill":
+            self._findings.not_verified.append("that nothing can be made out in what was pixelated or blurred")
         contents = await video_contents(redactors, written.path, timeout_s=self._task.timeout_s, job=self._task.job)
         sound = 0 if written.audio in ("dropped", "none") else 1
         if (contents.video, contents.audio, contents.others, contents.tags) != (1, sound, (), ()):
@@ -163,27 +165,6 @@ class VideoRedactor:
             f"or attachments; it lasts {length_s:.2f} s"
         )
 
-    def _judge_frames(self, check: VideoCheck, written: WrittenVideo) -> None:
-        if check.stray_s is not None or check.frames != written.frames:
-            raise unverified(f"frames and times differ from the source at {check.stray_s or 0.0:.2f} s")
-        if check.fill_level > MAX_FILL_LEVEL:
-            raise unverified(f"a covered area differs from its colour by {check.fill_level} levels of 255")
-        if check.least_psnr_db < MIN_PSNR_DB:
-            raise unverified(f"a frame differs from the covered source ({check.least_psnr_db:.1f} dB)")
-        if check.covered_frames == 0:
-            raise unverified("no frame is on screen in the spans of the regions")
-        if self._task.request.method == "fill":
-            self._findings.verified.append(
-                f"in each of {check.covered_frames} frames the covered areas have one colour, within "
-                f"{check.fill_level} levels of 255 (8 px along the edges left out: the codec mixes them)"
-            )
-        else:
-            self._findings.not_verified.append("that nothing can be made out in what was pixelated or blurred")
-        self._findings.verified.append(
-            f"all {check.frames} frames come at the times of the source and look like it outside of the regions (PSNR "
-            f"{check.least_psnr_db:.1f} dB at least, {check.mean_psnr_db:.1f} dB on average: encoded anew)"
-        )
-
     async def _length_s(self, path: Path) -> float:
         facts = await probe_video(
             self._task.services.decoders,
@@ -193,6 +174,33 @@ class VideoRedactor:
             job=self._task.job,
         )
         return facts.duration_s
+
+
+def frame_proofs(check: VideoCheck, written_frames: int, method: Method) -> list[str]:
+    """What the comparison of all frames proves, in words.
+
+    Raises:
+        WorkerError: redaction_unverified.
+    """
+    if check.stray_s is not None or check.frames != written_frames:
+        raise unverified(f"frames and times differ from the source at {check.stray_s or 0.0:.2f} s")
+    if check.fill_level > MAX_FILL_LEVEL:
+        raise unverified(f"a covered area differs from its colour by {check.fill_level} levels of 255")
+    if check.least_psnr_db < MIN_PSNR_DB:
+        raise unverified(f"a frame differs from the covered source ({check.least_psnr_db:.1f} dB)")
+    if check.covered_frames == 0:
+        raise unverified("no frame is on screen in the spans of the regions")
+    covered = (
+        f"in each of {check.covered_frames} frames the covered areas have one colour, within {check.fill_level} levels "
+        "of 255 (8 px along the edges left out: the codec mixes them)"
+        if method == "fill"
+        else f"{check.covered_frames} frames are covered"
+    )
+    return [
+        covered,
+        f"all {check.frames} frames come at the times of the source and look like it outside of the regions (PSNR "
+        f"{check.least_psnr_db:.1f} dB at least, {check.mean_psnr_db:.1f} dB on average: encoded anew)",
+    ]
 
 
 def _span(region: Region, video: Video) -> Span:

@@ -1,0 +1,63 @@
+"""What counts as proved, and what throws a redacted file away: pictures by their pixels, videos by their frames."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.image_redaction import InsideCheck, PictureCheck
+from sam2_mcp_worker.media.video_redaction import VideoCheck
+from sam2_mcp_worker.pipelines.redact_image_check import proofs
+from sam2_mcp_worker.pipelines.redact_video import frame_proofs
+
+PICTURE = PictureCheck(900, 0, (InsideCheck(100, 60, 100),), ())
+VIDEO = VideoCheck(frames=48, covered_frames=12, stray_s=None, fill_level=6, least_psnr_db=38.0, sum_psnr_db=48 * 39.0)
+
+
+def test_a_filled_picture_whose_other_pixels_are_those_of_the_source_is_proved() -> None:
+    told = proofs(PICTURE, "fill")
+    assert "100 pixels" in told[0]
+    assert "900 pixels" in told[1]
+    assert "60 of 100 pixels" in proofs(PICTURE, "blur")[0]
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        {"outside_changed_px": 1},
+        {"foreign_chunks": ("tEXt",)},
+        {"areas": (InsideCheck(100, 100, 99),)},
+        {"areas": (InsideCheck(100, 100, 100), None)},
+        {"areas": ()},
+    ],
+)
+def test_any_slip_in_a_picture_throws_it_away(slip: dict[str, Any]) -> None:
+    with pytest.raises(WorkerError) as caught:
+        proofs(replace(PICTURE, **slip), "fill")
+    assert caught.value.code == "redaction_unverified"
+
+
+def test_a_video_with_all_its_frames_in_time_is_proved() -> None:
+    told = frame_proofs(VIDEO, 48, "fill")
+    assert "12 frames" in told[0]
+    assert "39.0 dB on average" in told[1]
+    assert "one colour" not in frame_proofs(VIDEO, 48, "blur")[0]
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        {"stray_s": 1.5},
+        {"frames": 47},
+        {"fill_level": 60},
+        {"least_psnr_db": 12.0},
+        {"covered_frames": 0},
+    ],
+)
+def test_any_slip_in_a_video_throws_it_away(slip: dict[str, Any]) -> None:
+    with pytest.raises(WorkerError) as caught:
+        frame_proofs(replace(VIDEO, **slip), 48, "fill")
+    assert caught.value.code == "redaction_unverified"

@@ -31,6 +31,8 @@ from sam2_mcp_worker.services import Services
 
 # Encoding a minute of 1080p takes about a minute of both cores: longer videos would only keep other calls waiting.
 MAX_ANNOTATED_S = 180.0
+# A call that has its result does not wait longer than this for the video; a short clip is written within it.
+VIDEO_PATIENCE_S = 4.0
 # The contact sheet shows no more (media/video_sheet.py).
 MAX_CELLS = 48
 
@@ -113,10 +115,13 @@ class _Artifacts:
         if self._course.video.facts.duration_s > MAX_ANNOTATED_S:
             self.notes.append(f"no annotated video is made of videos longer than {MAX_ANNOTATED_S:g} s")
             return None
-        return await self.picture("annotated_video", "video/mp4", "mp4", self._write_video)
+        until = Deadline.after(min(VIDEO_PATIENCE_S, self._deadline.remaining_s()), self._deadline.clock)
+        return await self.picture("annotated_video", "video/mp4", "mp4", self._write_video, until)
 
-    async def picture(self, kind: str, mime_type: str, suffix: str, make: Make) -> Artifact | None:
-        """The artifact of this kind if it is ready before the deadline; its job goes on."""
+    async def picture(
+        self, kind: str, mime_type: str, suffix: str, make: Make, until: Deadline | None = None
+    ) -> Artifact | None:
+        """The artifact of this kind if it is ready by then or before the deadline; its job goes on."""
         name = f"{self._stem}-{kind.replace('_', '-')}.{suffix}"
 
         async def make_one() -> Artifact:
@@ -129,7 +134,7 @@ class _Artifacts:
 
         words = kind.replace("_", " ")
         async with self._services.jobs.join(cache_key(kind, self._key), (1,), start) as job:
-            await job.wait(self._deadline)
+            await job.wait(until or self._deadline)
             try:
                 job.raise_error()
             except WorkerError as error:

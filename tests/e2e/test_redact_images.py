@@ -21,6 +21,8 @@ from sam2_mcp_worker.media.png_writer import chunk_types
 from sam2_mcp_worker.media.redact_words import found_in_bytes, needles
 
 Box = list[int]
+# What the output of a mode has otherwise, and is said of it.
+COSTS = {"I;16": "16 bits", "CMYK": "CMYK", "RGBA": "transparency", "LA": "transparency"}
 
 
 async def fetched(worker: RunningWorker, result: dict[str, Any], path: Path) -> Path:
@@ -80,6 +82,9 @@ async def test_of_fifty_pictures_the_secret_is_in_no_byte_and_the_rest_is_as_it_
     result = await agent.call("redact_media", source=await agent.upload(picture.path), phrases=[picture.secret])
     assert result["covered_count"] >= 1
     assert "not_found" not in result
+    cost = COSTS.get(picture.mode)
+    assert cost is None or any(cost in note for note in result["notes"])
+    assert picture.path.suffix in (".bmp", ".gif", ".tif") or any("metadata: EXIF" in note for note in result["notes"])
     out = await fetched(worker, result, tmp_path / "out.png")
     assert not found_in_bytes(out.read_bytes(), forms)
     assert not found_in_bytes(await asyncio.to_thread(packed_bytes, out), forms)

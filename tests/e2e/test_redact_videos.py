@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import RunningWorker
 from tests.e2e.redacted import fetch_redacted, hurried_worker
 from tests.e2e.tools import Agent, ToolFailure
+from tests.fakes.colour_tracker import ColourTracker
 from tests.fakes.shape_tracks import shape_tracks
 from tests.fakes.videos import (
     SHAPES_FPS,
@@ -111,6 +112,28 @@ async def test_tracked_objects_are_covered_in_every_frame(worker: RunningWorker,
     for index, frame in enumerate(frames):
         assert frame[shape_mask(index, "disc")].max() < 60  # the disc is (235, 190, 40)
         assert frame[shape_mask(index, "square")].mean() > 80
+
+
+@pytest.fixture
+def tracker(worker: RunningWorker) -> Iterator[ColourTracker]:
+    """A tracker that follows colours, in place of the network that no test has weights of."""
+    before, worker.services.tracker = worker.services.tracker, ColourTracker()
+    yield worker.services.tracker
+    worker.services.tracker = before
+
+
+async def test_what_track_video_followed_is_covered_by_its_handle(
+    worker: RunningWorker, tracker: ColourTracker, shapes: Path, tmp_path: Path
+) -> None:
+    rows, columns = np.nonzero(shape_mask(0, "disc"))
+    box = [int(columns.min()), int(rows.min()), int(columns.max()) + 1, int(rows.max()) + 1]
+    agent = Agent(worker)
+    source = await agent.upload(shapes)
+    tracking = (await agent.follow("track_video", source=source, boxes=[box], every_s=0.25))[-1]
+    result = await agent.call("redact_media", source=source, regions=[{"handle": tracking["tracks"]}])
+    assert result["covered"][0]["source"] == "handle"
+    _, frames = decoded(await fetched(worker, result, tmp_path / "out.mp4"))
+    assert all(frame[shape_mask(index, "disc")].max() < 60 for index, frame in enumerate(frames))
 
 
 @pytest.mark.parametrize(

@@ -23,16 +23,16 @@ REST_CHARS = 4000
 
 DESCRIPTION = """\
 Follows objects through a video with SAM 2: mark them by boxes and/or points in the frame on screen \
-at start_s, get per frame their box, area, and whether they are visible or lost. Use segment_image \
-for pictures. Parameters: source (file_... handle, path below an allowed folder, or https URL), boxes \
+at start_s, get their box and area per frame, or that they are lost. Use segment_image for pictures. \
+Parameters: source (file_... handle, path below an allowed folder, or https URL), boxes \
 ([x0, y0, x1, y1] px, origin top left), points, start_s, end_s, every_s, quality, cursor. Without \
 every_s the frames are spread evenly over start_s..end_s, as many as this machine gets through in \
-one call. With every_s that spacing is kept and what does not fit goes on in the background: call \
-again with the cursor. denser_cursor, if given as cursor, adds the frames in between. quality: \
-accurate (512 px), balanced (448 px), fast (448 px, 8 bit, short memory: quickest, loses objects \
-sooner). Nothing is known between tracked frames (spacing_s) nor of failed and unreached ones; shares \
-are of tracked frames. Artifacts: tracks (all masks; redact_media takes its handle), contact sheet, \
-time line, annotated video. Ends inside 27 s."""
+one call; with it that spacing is kept, and what does not fit goes on in the background: call again \
+with the cursor. denser_cursor, given as cursor, adds the frames in between. quality: accurate \
+(512 px), balanced (448 px), fast (448 px, int8, short memory: quickest, may lose objects sooner). \
+Nothing is known between tracked frames (spacing_s) nor of failed and unreached ones; shares are of \
+tracked frames. Artifacts: tracks (all masks; for redact_media), contact sheet, time line, annotated \
+video. Ends inside 27 s."""
 
 
 class TrackedObjectModel(BaseModel):

@@ -77,6 +77,7 @@ def tracking(pool: ChildPool, frames: list[PixelFile], tmp_path: Path) -> Tracki
 async def test_a_restart_loses_sessions_and_a_saved_one_goes_on_in_another_process(
     tracking: Tracking, pool: ChildPool
 ) -> None:
+    assert tracking.tracker.identity == "sam2 random 0"
     first = await tracking.start()
     assert [mask.blank for mask in first] == [False, False]
     await tracking.step(1)

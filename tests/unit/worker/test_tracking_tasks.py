@@ -10,6 +10,8 @@ import pytest
 from tests.fakes.sam2_tracking import Rgb, moving_shapes, small_tracker, telling_network
 
 from sam2_mcp_worker.engines import tracking_tasks
+from sam2_mcp_worker.engines.sam2 import Sam2Predictor
+from sam2_mcp_worker.engines.sam2_encoder import Sam2Encoder
 from sam2_mcp_worker.engines.sam2_tracker import Sam2Tracker
 from sam2_mcp_worker.engines.tracking_tasks import TASKS
 from sam2_mcp_worker.errors import WorkerError
@@ -165,6 +167,20 @@ def test_a_disk_that_refuses_is_said_so(clip: Clip) -> None:
     clip.step("a", 1)
 
 
-def test_tasks_before_the_set_up_are_refused(tmp_path: Path) -> None:
+def test_the_set_up_tracks_with_the_network_of_the_pictures(tmp_path: Path) -> None:
+    network = telling_network()
+    encoder = Sam2Encoder(network, sha256="0" * 64, threads=1, records_dir=tmp_path)
+    predictor = Sam2Predictor(network, encoder, identity="sam2 random 0")
+    tracking_tasks.setup(predictor, {"threads": 1, "track_memory_bytes": 5000})
+    try:
+        assert tracking_tasks._loaded().identity == predictor.identity
+        assert tracking_tasks._loaded().tracker.shapes()["accurate"].tokens == 32 * 32
+        with pytest.raises(WorkerError, match="track_state_lost"):
+            TASKS["track_save"]({"session": "a", "path": str(tmp_path / "memory")})
+    finally:
+        tracking_tasks._tracking = None
+
+
+def test_tasks_before_the_set_up_are_refused() -> None:
     with pytest.raises(WorkerError, match="engine_not_ready"):
         TASKS["track_drop"]({"session": "a"})

@@ -32,6 +32,8 @@ class Findings:
     verified: list[str] = field(default_factory=list)
     not_verified: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    parts_failed: bool = False
+    """Whether something could not be read that may be readable the next time."""
 
     def cover_region(self, number: int, **about: Any) -> None:
         """A region of the call is covered."""
@@ -89,6 +91,7 @@ class Findings:
             "verified": self.verified,
             "not_verified": self.not_verified,
             "notes": self.notes,
+            "parts_failed": self.parts_failed,
         }
 
 

@@ -145,6 +145,7 @@ class ImageRedactor:
 
     def _tell_unread(self, reading: PictureReading) -> None:
         """Why a phrase may stand in the picture all the same."""
+        self._findings.parts_failed = bool(reading.unread)
         for what, boxes in (
             ("could not be read", [box for box, _ in reading.unread]),
             ("look like text and nobody could read them", list(reading.undetected_ink)),

@@ -88,7 +88,9 @@ def kind_of(path: Path) -> Kind:
 
 def _still_there(services: Services) -> Any:
     def fresh(result: dict[str, Any]) -> bool:
-        return result["handle"] is None or services.artifacts.holds(result["handle"])
+        # What could not be read is tried again; a file that was swept is made again.
+        kept = result["handle"] is None or services.artifacts.holds(result["handle"])
+        return kept and not result["parts_failed"]
 
     return fresh
 

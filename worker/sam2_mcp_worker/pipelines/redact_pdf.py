@@ -171,6 +171,7 @@ class PdfRedactor:
     def _tell_unread(self, coverage: Coverage[int, Any], results: Sequence[dict[str, Any]]) -> None:
         """Why a phrase may stand in the document all the same."""
         failed = sorted(coverage.failed)
+        self._findings.parts_failed = bool(failed) or any(result["unread_parts"] for result in results)
         if failed:
             reason = coverage.failed[failed[0]].reason
             self._findings.incomplete.append(f"pages {failed[:MAX_TOLD_PAGES]} could not be read ({reason})")

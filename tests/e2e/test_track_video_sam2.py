@@ -109,6 +109,26 @@ async def test_a_killed_engine_changes_nothing(sam2: RunningWorker, clip: Clip, 
     assert pool.stats().children[0].pid != before.pid
 
 
+async def test_a_cancelled_call_costs_neither_the_engine_nor_the_next_call(
+    sam2: RunningWorker, clip: Clip, truth: list[dict[str, Any]]
+) -> None:
+    await forgotten(sam2)
+    pool = sam2.services.sam_pool
+    assert pool is not None
+    agent = Agent(sam2)
+    source = await agent.upload(clip.path)
+    before = pool.stats().children[0]
+    call = asyncio.ensure_future(agent.call("track_video", source=source, **SPACED))
+    while pool.stats().children[0].tasks < before.tasks + 1:
+        assert not call.done()
+        await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert merged(await agent.follow("track_video", source=source, **SPACED)) == truth
+    assert pool.stats().children[0].pid == before.pid
+
+
 async def test_parallel_calls_give_what_they_give_alone(
     sam2: RunningWorker, clip: Clip, truth: list[dict[str, Any]]
 ) -> None:

@@ -139,7 +139,7 @@ class Settings(BaseSettings):
     embedding_cache_bytes: int = Field(
         256 * 1024**2, ge=0, description="Memory for embedded pictures, so that further prompts cost the decoder only."
     )
-    # 2 MB a frame and object at 512 px with every memory kept.
+    # 1.8 MB an object at 512 px, whatever the clip's length: room for hundreds of trackings.
     track_memory_bytes: int = Field(
         1024**3, ge=0, description="Memory for the sessions of track_video; the longest unused go first."
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from sam2_mcp_worker.engines.sam2_network import State, build_network
+from sam2_mcp_worker.engines.sam2_network import Network, State, build, build_network
 
 TINY = "sam2.1_hiera_tiny"
 CONSTANT_NOISE_STD = 0.02
@@ -56,3 +56,20 @@ def random_weights(model: str = TINY, seed: int = 0) -> RandomWeights:
         made.replace(path)
     with path.open("rb") as file:
         return RandomWeights(path, hashlib.file_digest(file, "sha256").hexdigest(), model)
+
+
+def dwarf_network(windows: tuple[int, ...] = (8, 4, 14, 7), heads: int = 1) -> Network:
+    """A network of the same modules with few channels: quick to build, and with windows and heads to choose."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = build._build_sam2(
+            encoder_embed_dim=16 * heads,
+            encoder_stages=(1, 2, 3, 2),
+            encoder_num_heads=heads,
+            encoder_global_att_blocks=(4,),
+            encoder_window_spec=windows,
+            encoder_backbone_channel_list=[channels * heads for channels in (128, 64, 32, 16)],
+        )
+        for parameter in network.requires_grad_(False).parameters():
+            parameter.add_(torch.randn_like(parameter) * CONSTANT_NOISE_STD)
+    return network

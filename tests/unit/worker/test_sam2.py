@@ -18,15 +18,15 @@ from sam2.sam2_image_predictor import SAM2ImagePredictor
 from tests.fakes.sam2_weights import RandomWeights, random_weights
 
 from sam2_mcp_worker.engines import sam2
-from sam2_mcp_worker.engines.ports import ObjectPrompt
-from sam2_mcp_worker.engines.sam2 import PICTURE_KINDS, Sam2Predictor, load_predictor
+from sam2_mcp_worker.engines.ports import ObjectPrompt, Quality
+from sam2_mcp_worker.engines.sam2 import Sam2Predictor, load_predictor
 from sam2_mcp_worker.engines.sam2_encoder import EncoderKind, Sam2Encoder, squeeze
 from sam2_mcp_worker.engines.sam2_network import load_network
 from sam2_mcp_worker.errors import WorkerError
 
 SIDE_PX = 256
 PARITY = 1e-4
-SMALL = {quality: EncoderKind(SIDE_PX, kind.precision) for quality, kind in PICTURE_KINDS.items()}
+SMALL: dict[Quality, EncoderKind] = {"accurate": EncoderKind(SIDE_PX, "fp32"), "fast": EncoderKind(128, "int8")}
 PROMPTS = [
     ObjectPrompt(box_xyxy_px=(20, 10, 120, 90)),
     ObjectPrompt(points=((60, 50, True),)),
@@ -158,16 +158,12 @@ def test_an_object_without_box_and_points_is_refused(predictor: Sam2Predictor) -
         predictor.decode(predictor.encode(noise(40, 40), "accurate"), [ObjectPrompt()])
 
 
-def test_an_embedding_outlives_pictures_of_other_sizes(weights: RandomWeights, tmp_path: Path) -> None:
-    network = load_network(weights.model, weights.path, weights.sha256)
-    encoder = Sam2Encoder(network, sha256=weights.sha256, threads=1, records_dir=tmp_path)
-    kinds = {**SMALL, "fast": EncoderKind(128, "int8")}
-    two_sizes = Sam2Predictor(network, encoder, identity="test", kinds=kinds)  # type: ignore[arg-type]
-    large, rgb = two_sizes.encode(noise(100, 160), "accurate"), noise(90, 50)
-    before = two_sizes.decode(large, PROMPTS)
-    small = two_sizes.encode(rgb, "fast")
-    assert two_sizes.decode(small, PROMPTS)[0].logits.shape == (32, 32)
-    after = two_sizes.decode(large, PROMPTS)
+def test_an_embedding_outlives_pictures_of_other_sizes(predictor: Sam2Predictor) -> None:
+    large, rgb = predictor.encode(noise(100, 160), "accurate"), noise(90, 50)
+    before = predictor.decode(large, PROMPTS)
+    small = predictor.encode(rgb, "fast")
+    assert predictor.decode(small, PROMPTS)[0].logits.shape == (32, 32)
+    after = predictor.decode(large, PROMPTS)
     assert all(np.array_equal(a.logits, b.logits) for a, b in zip(before, after, strict=True))
     assert small.size_px == (50, 90)
     assert large.nbytes == 4 * (32 * 64**2 + 64 * 32**2 + 256 * 16**2)

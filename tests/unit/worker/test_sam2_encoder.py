@@ -13,26 +13,20 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.fakes.sam2_weights import RandomWeights, random_weights
+from tests.fakes.sam2_weights import dwarf_network
 from torchvision.transforms import Resize
 
 from sam2_mcp_worker.engines import sam2_encoder
 from sam2_mcp_worker.engines.sam2_encoder import Check, EncoderKind, Sam2Encoder, _int8_range, normalised, squeeze
 from sam2_mcp_worker.engines.sam2_encoder_graph import INT8_RANGE, INT8_RANGE_NO_VNNI
-from sam2_mcp_worker.engines.sam2_network import load_network
 
 SIDE_PX = 128
 FP32, INT8 = EncoderKind(SIDE_PX, "fp32"), EncoderKind(SIDE_PX, "int8")
 
 
 @pytest.fixture(scope="module")
-def weights() -> RandomWeights:
-    return random_weights()
-
-
-@pytest.fixture(scope="module")
-def network(weights: RandomWeights) -> Any:
-    return load_network(weights.model, weights.path, weights.sha256)
+def network() -> Any:
+    return dwarf_network()
 
 
 @contextmanager

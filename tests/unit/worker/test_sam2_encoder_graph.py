@@ -9,8 +9,7 @@ import onnxruntime
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.fakes.sam2_weights import random_weights
-from ultralytics.models.sam import build
+from tests.fakes.sam2_weights import dwarf_network, random_weights
 from ultralytics.models.sam.modules.sam import SAM2Model
 
 from sam2_mcp_worker.engines.onnx_session import open_session
@@ -26,23 +25,6 @@ MAX_RELATIVE_INT8 = 0.05
 def tiny() -> SAM2Model:
     weights = random_weights()
     return load_network(weights.model, weights.path, weights.sha256)
-
-
-def dwarf(windows: tuple[int, ...], heads: int) -> SAM2Model:
-    """A network of the same modules with few channels, whose position tables and biases are not 0."""
-    torch.manual_seed(0)
-    network = build._build_sam2(
-        encoder_embed_dim=16 * heads,
-        encoder_stages=(1, 2, 3, 2),
-        encoder_num_heads=heads,
-        encoder_global_att_blocks=(4,),
-        encoder_window_spec=windows,
-        encoder_backbone_channel_list=[c * heads for c in (128, 64, 32, 16)],
-    )
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.02)
-    return network.requires_grad_(False)
 
 
 def picture(side_px: int) -> NDArray[np.uint8]:
@@ -77,7 +59,7 @@ def test_the_tiny_model_is_computed_to_rounding(tiny: SAM2Model, side_px: int) -
 @pytest.mark.parametrize("windows", [(8, 4, 14, 7), (8, 4, 16, 8), (8, 6, 10, 4)])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_windows_and_heads_of_the_other_sizes_are_computed_to_rounding(windows: tuple[int, ...], heads: int) -> None:
-    network = dwarf(windows, heads)
+    network = dwarf_network(windows, heads)
     for side_px in (32, 96, 160, 320):
         square = picture(side_px)
         found = computed(build_encoder(network, side_px, "fp32"), square)

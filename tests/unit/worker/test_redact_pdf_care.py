@@ -323,7 +323,7 @@ async def test_words_found_by_the_search_redact_to_nothing_in_a_real_child(
         redactors, file, regions, words=sample.gone, rgb=(255, 0, 0), out_path=tmp_path / "out.pdf", job="test"
     )
     assert done.pages[0].characters == len(SECRET_KO)
-    assert len(done.verified) == 4
+    assert len(done.verified) == 4, done.verified
     x0, y0, x1, y1 = regions[0].box_xyxy_pt
     colour = pages_of(done.path)[0][1][int(y0 + y1) // 2, int(x0 + x1) // 2]
     assert colour.tolist() == [0, 0, 255], "BGR"
@@ -347,3 +347,27 @@ def test_the_file_check_finds_what_a_careless_writer_leaves(tmp_path: Path) -> N
     for key in ("/Metadata", "/PieceInfo", "/Thumb", "/Info"):
         assert f"{key} is still there" in problems
     assert any("in the stream at byte" in problem for problem in problems)
+
+
+async def test_fonts_are_not_pruned_where_forms_borrow_the_resources_of_pages(tmp_path: Path) -> None:
+    with pikepdf.open(io.BytesIO(korean().data)) as pdf:
+        form = pdf.make_stream(pdf.pages[0].Contents.read_bytes(), Type=Name.XObject, Subtype=Name.Form)
+        form.BBox = pdf.pages[0].mediabox
+        other = pdf.add_blank_page(page_size=(400, 500))
+        other.obj.Resources = Dictionary(pdf.pages[0].resources)
+        other.obj.Resources.XObject = Dictionary(X=form)
+        other.obj.Contents = pdf.make_stream(b"/X Do")
+        out = io.BytesIO()
+        pdf.save(out)
+    source, done = await redacted(Sample(out.getvalue(), gone=(), kept=()), tmp_path)
+    assert pages_of(done.path)[1][0] == pages_of(source)[1][0]
+    assert "1 of 1 other pages: the same text layer" in done.verified
+
+
+async def test_a_replacement_text_that_goes_from_another_page_is_told(tmp_path: Path) -> None:
+    desk = Desk()
+    desk.page(kept_line() + show(SECRET))
+    properties = {"P0": Dictionary(ActualText="Other", MCID=0)}
+    desk.page(f"/Span /P0 BDC {show('Z')} EMC", Properties=properties)
+    _, done = await redacted(Sample(desk.save(), kept=()), tmp_path)
+    assert "0 of 1 other pages: the same text layer" in done.verified

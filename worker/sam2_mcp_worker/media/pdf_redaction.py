@@ -150,11 +150,16 @@ async def redact_pdf(
 
 @dataclass(slots=True)
 class _Findings:
-    """Problems by page and of the whole file, and the differences that were seen."""
+    """Problems by page and of the whole file, and the differences that were seen.
+
+    `other_text`: pages without regions whose text layer reads otherwise, for fonts were pruned too far, or since
+    replacement texts are gone.
+    """
 
     by_page: dict[int, list[str]]
     of_file: list[str]
     differences: dict[int, int]
+    other_text: list[int]
 
     @property
     def all(self) -> list[str]:
@@ -181,7 +186,7 @@ class _Run:
         for _ in range(_MAX_ATTEMPTS):
             report = await self._rewrite(words)
             findings = await self._verify(report)
-            if not findings.all:
+            if not findings.all and not (findings.other_text and self.subset_fonts):
                 return _result(self.out_path, report, findings, self.forms)
             if not self._do_otherwise(findings):
                 break
@@ -204,7 +209,7 @@ class _Run:
         return await self.redactors.run("pdf_redact", params, timeout_s=timeout_s, job=self.job)
 
     async def _verify(self, report: dict[str, Any]) -> _Findings:
-        findings = _Findings({}, [], {})
+        findings = _Findings({}, [], {}, [])
         affected = {page["page_number"]: page for page in report["pages"]}
         untouched = {"rects": [], "raster_px_per_pt": 0.0}
         for numbers in _steps(range(1, report["page_count"] + 1)):
@@ -223,6 +228,8 @@ class _Run:
             result = await self.redactors.run("pdf_verify_pages", params, timeout_s=STEP_TIMEOUT_S, job=self.job)
             for page in result["pages"]:
                 findings.differences[page["page_number"]] = page["max_difference"]
+                if not page["same_text"] and page["page_number"] not in affected:
+                    findings.other_text.append(page["page_number"])
                 if page["problems"]:
                     findings.by_page[page["page_number"]] = page["problems"]
         params = {"path": str(self.out_path), "forms": self.forms}
@@ -235,7 +242,7 @@ class _Run:
     def _do_otherwise(self, findings: _Findings) -> bool:
         """Choose a safer way for the next attempt; False when there is none."""
         affected = {region.page_number for region in self.regions}
-        if self.subset_fonts and not set(findings.by_page) <= affected:
+        if self.subset_fonts and (findings.other_text or not set(findings.by_page) <= affected):
             self.subset_fonts = False
             return True
         doubtful = set(findings.by_page) & affected if findings.by_page else affected
@@ -263,6 +270,9 @@ def _result(path: Path, report: dict[str, Any], findings: _Findings, forms: Sequ
         f"all {report['page_count']} pages: the same outside of the regions, up to a shift by one pixel at 100 dpi",
         "the file: one revision, no metadata, attachments, scripts, thumbnails or replacement texts",
     ]
+    others = report["page_count"] - len(pages)
+    if others:
+        verified.append(f"{others - len(findings.other_text)} of {others} other pages: the same text layer")
     if forms:
         verified.append(f"{len(forms)} words: in no text layer, string or stream of the file")
     return PdfRedaction(

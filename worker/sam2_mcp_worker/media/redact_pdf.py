@@ -147,7 +147,7 @@ def _finish(pdf: pikepdf.Pdf, pages: list[_Page], params: dict[str, Any], page_c
         "signatures": done.signatures,
         "xfa": done.xfa,
         "metadata": done.metadata,
-        "fonts_pruned": prune_fonts(pdf),
+        "fonts_pruned": prune_fonts(pdf) if params["subset_fonts"] else 0,
     }
 
 

@@ -38,7 +38,12 @@ class _Usage:
 
 
 def prune_fonts(pdf: pikepdf.Pdf) -> int:
-    """Prune every font that is an object of its own; returns how many tables or drawings were shortened."""
+    """Prune every font that is an object of its own; returns how many tables or drawings were shortened.
+
+    None where forms borrow the resources of whatever shows them (PDF 1.1): what they write in cannot be told.
+    """
+    if any(_borrows(item) for item in pdf.objects):
+        return 0
     usage = _Usage()
     for page in pdf.pages:
         _follow(page.obj, page_resources(page), usage)
@@ -51,6 +56,11 @@ def prune_fonts(pdf: pikepdf.Pdf) -> int:
     _keep_form_fonts(pdf, usage)
     fonts = [item for item in pdf.objects if isinstance(item, Dictionary) and item.get("/Type") == Name.Font]
     return sum(_prune(pdf, font, usage) for font in fonts if font.objgen not in usage.unknown)
+
+
+def _borrows(item: Any) -> bool:
+    is_form = isinstance(item, pikepdf.Stream) and item.get("/Subtype") == Name.Form and "/Resources" not in item
+    return is_form and b"Tf" in item.read_bytes()
 
 
 def _keep_form_fonts(pdf: pikepdf.Pdf, usage: _Usage) -> None:

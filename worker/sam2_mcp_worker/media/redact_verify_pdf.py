@@ -46,7 +46,7 @@ Pixels = NDArray[np.uint8]
 
 
 def pdf_verify_pages(params: dict[str, Any]) -> dict[str, Any]:
-    """`{before, password, after, pages, forms}` -> `{pages: [{page_number, problems, max_difference}]}`.
+    """`{before, password, after, pages, forms}` -> `{pages: [{page_number, problems, max_difference, same_text}]}`.
 
     Each of `pages` is `{page_number, rects, gone_boxes, raster_px_per_pt}` in sheet coordinates of the original;
     without `rects` it must look as before everywhere.
@@ -67,6 +67,7 @@ class _View:
     geometry: PageGeometry
     scale: float
     pixels: Pixels
+    text: str
 
 
 def _batches(params: dict[str, Any]) -> Iterator[list[_View]]:
@@ -76,7 +77,7 @@ def _batches(params: dict[str, Any]) -> Iterator[list[_View]]:
     for page in params["pages"]:
         with open_page(Path(params["before"]), params["password"], page["page_number"]) as opened:
             scale = page["raster_px_per_pt"] or _scale(*opened.geometry.size_pt)
-            views.append(_View(page, opened.geometry, scale, _pixels(opened, scale)))
+            views.append(_View(page, opened.geometry, scale, _pixels(opened, scale), page_text(opened)))
         held += views[-1].pixels.size
         if held > HELD_BYTES:
             yield views
@@ -88,7 +89,9 @@ def _verify(opened: OpenPage, view: _View, forms: Sequence[str]) -> dict[str, An
     number, scale, rects = view.page["page_number"], view.scale, view.page["rects"]
     boxes = [_box_px(view.geometry.box(*rect), scale) for rect in rects]
     allowed = [*boxes, *(_box_px(view.geometry.box(*box), scale) for box in view.page["gone_boxes"])]
-    problems = [f"'{form}' is in the text of page {number}" for form in found_in_text(page_text(opened), forms)]
+    text = page_text(opened)
+    problems = [f"'{form}' is in the text of page {number}" for form in found_in_text(text, forms)]
+    result = {"page_number": number, "problems": problems, "max_difference": 255, "same_text": text == view.text}
     after = _pixels(opened, scale)
     if view.pixels.shape != after.shape:
         return {
@@ -104,7 +107,7 @@ def _verify(opened: OpenPage, view: _View, forms: Sequence[str]) -> dict[str, An
     difference = _difference(view.pixels, after, allowed)
     if difference > TOLERANCE:
         problems.append(f"page {number} looks different outside of the regions (by {difference} of 255 levels)")
-    return {"page_number": number, "problems": problems, "max_difference": difference}
+    return {**result, "max_difference": difference}
 
 
 def _scale(width_pt: float, height_pt: float) -> float:

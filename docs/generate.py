@@ -12,6 +12,7 @@ from typing import Any
 from sam2_mcp_bridge import config as bridge
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
+from sam2_mcp_worker.tools.schemas import slim
 from sam2_mcp_worker.tools.server import build_tool_server
 
 DOCS = Path(__file__).parent
@@ -70,11 +71,18 @@ def tools_page() -> str:
         (Path(folder) / "kor.traineddata").touch()
         server = build_tool_server(Services(Settings(tessdata_dir=Path(folder), data_dir=Path(folder))))
         tools = asyncio.run(server.list_tools())
+        results: dict[str, Any] = {
+            tool.name: tool.fn_metadata.output_model for tool in server._tool_manager.list_tools()
+        }
     intro = "Results are JSON: the same facts in the first text block and as structured content.\n"
     parts = [NOTE, "# Tools\n\n", intro]
     for tool in tools:
         parts.append(f"\n## {tool.name}\n\n{tool.description}\n\n")
         parts.append(_parameters(tool.input_schema))
+        model = server._tool_manager.get_tool(tool.name).fn_metadata.output_model
+        parts.append(
+            "\n| result | type | meaning |\n|---|---|---|\n" + "".join(_fields(slim(model.model_json_schema())))
+        )
     return "".join(parts)
 
 
@@ -89,6 +97,23 @@ def _parameters(schema: dict[str, Any]) -> str:
     if not rows:
         return "No parameters.\n"
     return "| parameter | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _fields(schema: dict[str, Any], at: str = "", defs: dict[str, Any] | None = None) -> list[str]:
+    """A row for each field of a result; `[]` stands for each of a list, `?` for what may be absent."""
+    defs = schema.get("$defs", {}) if defs is None else defs
+    rows = []
+    for name, about in schema.get("properties", {}).items():
+        inner, path = about, at + name
+        while inner.get("type") == "array" and "items" in inner:
+            inner, path = inner["items"], path + "[]"
+        below = defs.get(inner.get("$ref", "").rpartition("/")[2], {})
+        kind = "/".join(inner.get("enum", [])) or inner.get("type") or ("object" if below else "number")
+        absent = "" if name in schema.get("required", []) else "?"
+        meaning = about.get("description") or below.get("description", "")
+        rows.append(f"| `{path}`{absent} | {kind} | {meaning} |\n")
+        rows += _fields(below, f"{path}.", defs)
+    return rows
 
 
 def configuration_page() -> str:

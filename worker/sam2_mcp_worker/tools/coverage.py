@@ -12,8 +12,8 @@ from sam2_mcp_worker.fanout import Coverage
 class CoverageModel(BaseModel):
     """How much of the whole was read. Only what is done may be said to contain or to lack something."""
 
-    total: Annotated[int, Field(description="Pages (or tiles of an image) that were asked for")]
-    done: Annotated[int, Field(description="How many were read")]
+    total: Annotated[int, Field(description="Pages, tiles of an image, or objects that were asked for")]
+    done: Annotated[int, Field(description="How many were read or cut out")]
     failed: Annotated[list[int], Field(description="Numbers of those that could not be read")]
     unreached: Annotated[list[int], Field(description="Numbers of those not reached yet; continue with the cursor")]
 

@@ -26,7 +26,7 @@ from sam2_mcp_worker.deadline import Deadline, call_budget_s, deadline_scope
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools import get_status, inspect_pdf, read_text, redact_media, segment_image, track_video
-from sam2_mcp_worker.tools.schemas import slim
+from sam2_mcp_worker.tools.schemas import outline, slim
 from sam2_mcp_worker.version import worker_version
 
 BUDGET_HEADER = "sam2-mcp-budget-ms"
@@ -172,7 +172,7 @@ def build_tool_server(services: Services) -> ToolServer:
     for tool in server._tool_manager.list_tools():
         tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
         if tool.fn_metadata.output_schema is not None:
-            tool.fn_metadata.output_schema = slim(tool.fn_metadata.output_schema)
+            tool.fn_metadata.output_schema = outline(tool.fn_metadata.output_schema)
 
     @server.resource(
         URI_PREFIX + "{handle}",

@@ -71,18 +71,14 @@ def tools_page() -> str:
         (Path(folder) / "kor.traineddata").touch()
         server = build_tool_server(Services(Settings(tessdata_dir=Path(folder), data_dir=Path(folder))))
         tools = asyncio.run(server.list_tools())
-        results: dict[str, Any] = {
-            tool.name: tool.fn_metadata.output_model for tool in server._tool_manager.list_tools()
-        }
+        results = {tool.name: _result_schema(tool) for tool in server._tool_manager.list_tools()}
     intro = "Results are JSON: the same facts in the first text block and as structured content.\n"
     parts = [NOTE, "# Tools\n\n", intro]
     for tool in tools:
         parts.append(f"\n## {tool.name}\n\n{tool.description}\n\n")
         parts.append(_parameters(tool.input_schema))
-        model = server._tool_manager.get_tool(tool.name).fn_metadata.output_model
-        parts.append(
-            "\n| result | type | meaning |\n|---|---|---|\n" + "".join(_fields(slim(model.model_json_schema())))
-        )
+        parts.append("\n| result | type | meaning |\n|---|---|---|\n")
+        parts += _fields(slim(results[tool.name]))
     return "".join(parts)
 
 
@@ -97,6 +93,11 @@ def _parameters(schema: dict[str, Any]) -> str:
     if not rows:
         return "No parameters.\n"
     return "| parameter | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _result_schema(tool: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = tool.fn_metadata.output_model.model_json_schema()
+    return schema
 
 
 def _fields(schema: dict[str, Any], at: str = "", defs: dict[str, Any] | None = None) -> list[str]:

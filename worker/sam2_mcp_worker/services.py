@@ -73,7 +73,7 @@ class Services:
             "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes
         )
         choice = choose(settings)
-        self.sam_pool = _sam_pool(settings, choice)
+        self.sam_pool = build_sam_pool(settings, choice)
         self.segmenter: Segmenter | None = None
         self.tracker: Tracker | None = None
         self.segmenter_missing, self.tracker_missing = choice.no_masks, choice.no_tracking
@@ -156,7 +156,7 @@ class Services:
                 logger.info("removed %d old entries of %s", removed, type(store).__name__.lower())
 
 
-def _sam_pool(settings: Settings, choice: Choice) -> ChildPool | None:
+def build_sam_pool(settings: Settings, choice: Choice) -> ChildPool | None:
     """The one child that holds the network. Its caches are meant to stay, so it is never recycled for its size."""
     if choice.engine is None:
         return None

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,14 @@ def test_verify_finds_a_wrong_file(here: Path, capsys: pytest.CaptureFixture[str
 def test_an_unknown_model_is_answered_with_the_known_ones(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["models", "fetch", "sam9"]) == 3
     assert "sam2.1_hiera_tiny" in capsys.readouterr().err
+
+
+def test_weights_that_came_and_do_not_load_are_found_at_once(
+    here: Path, mirror_of: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes that are the manifest's and still no network: the engine is started once, for real, and says so."""
+    named = replace(model(), name="sam2.1_hiera_tiny")
+    monkeypatch.setattr("sam2_mcp_worker.cli.models.MODELS", (named,))
+    monkeypatch.setattr("sam2_mcp_worker.segmentation.find_model", lambda _: named)
+    assert run(["models", "fetch", "--mirror", mirror_of(whole).url]) == 1
+    assert "weights_wrong" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Any
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.models.files import fetch, verify
 from sam2_mcp_worker.models.manifest import MODELS, Model, find_model
+from sam2_mcp_worker.segmentation import Choice, choose
+from sam2_mcp_worker.services import build_sam_pool
 from sam2_mcp_worker.settings import Settings
 
 PROGRESS_STEPS = 20
@@ -107,7 +110,28 @@ def _fetch(model: Model, settings: Settings, arguments: argparse.Namespace) -> R
         came = fetch(model, settings.weights_dir, mirror=arguments.mirror, progress=_Progress())
     except WorkerError as error:
         return Row(model, "wrong", error.public_text)
-    return Row(model, "fetched" if came else "verified", f"{came} of {len(model.files)} files came, all are right")
+    detail = f"{came} of {len(model.files)} files came, all are right"
+    choice = choose(settings)
+    if model.engine != "sam2" or model.name != settings.sam_model or choice.engine != "sam2":
+        return Row(model, "fetched" if came else "verified", detail)
+    try:
+        asyncio.run(_load_once(settings, choice))
+    except WorkerError as error:
+        return Row(model, "wrong", error.public_text)
+    return Row(model, "fetched" if came else "verified", f"{detail}; they load, and their encoders were checked")
+
+
+async def _load_once(settings: Settings, choice: Choice) -> None:
+    """The first start with new weights compares the encoders with torch, which takes half a minute: here nobody waits.
+
+    Raises:
+        WorkerError: the engine cannot start with these weights.
+    """
+    sys.stderr.write("loading them once, and checking the encoders\n")
+    pool = build_sam_pool(settings, choice)
+    assert pool is not None, "an engine was chosen"
+    async with pool:
+        pass
 
 
 class _Progress:

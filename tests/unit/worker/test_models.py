@@ -238,4 +238,4 @@ def test_weights_that_came_and_do_not_load_are_found_at_once(
     monkeypatch.setattr("sam2_mcp_worker.cli.models.MODELS", (named,))
     monkeypatch.setattr("sam2_mcp_worker.segmentation.find_model", lambda _: named)
     assert run(["models", "fetch", "--mirror", mirror_of(whole).url]) == 1
-    assert "weights_wrong" in capsys.readouterr().out
+    assert "weights_unsafe" in capsys.readouterr().out

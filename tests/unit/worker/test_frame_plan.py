@@ -53,6 +53,13 @@ def test_a_time_as_a_result_states_it_finds_its_own_frame() -> None:
         assert frames_between(times_s, round(time_s, 3), round(time_s, 3)) == range(index, index + 1)
 
 
+@given(any_times(most=20), st.floats(min_value=0, exclude_min=True))
+def test_any_spacing_that_is_more_than_nothing_gives_frames(times_s: list[float], every_s: float) -> None:
+    chosen = choose_spaced(times_s, range(len(times_s)), every_s)
+    assert chosen[0] == 0
+    assert chosen == sorted(set(chosen))
+
+
 @given(any_times(), st.integers(-2, 130))
 def test_an_even_choice_is_rising_and_keeps_both_ends(times_s: list[float], count: int) -> None:
     candidates = range(len(times_s))

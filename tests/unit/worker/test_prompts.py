@@ -56,6 +56,7 @@ def test_object_n_is_box_n_and_points_join_their_object_or_open_the_next_one() -
         ([], [MarkedPoint(10**300, 1, 1)], "too_many_objects", str(MAX_OBJECTS)),
         ([BOX], [MarkedPoint(1, 1, 1)] * (MAX_POINTS_PER_OBJECT + 1), "too_many_points", str(MAX_POINTS_PER_OBJECT)),
         ([[10**300, 0, 10**301, 10]], [], "prompt_outside", "640 x 480"),
+        ([[0, 0, 10**400, 10]], [], "prompt_outside", "partly outside"),
     ],
 )
 def test_a_slip_is_named_with_its_value_and_the_rule(

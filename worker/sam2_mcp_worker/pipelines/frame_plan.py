@@ -58,8 +58,12 @@ def _nearest(known: Sequence[float], time_s: float, low: int, high: int) -> int:
 
 
 def choose_spaced(times_s: Sequence[float], candidates: Sequence[int], every_s: float) -> list[int]:
-    """The candidates on screen at the first one's time and every `every_s` after it, each once."""
+    """The candidates on screen at the first one's time and every `every_s` after it, each once.
+
+    Below a millisecond a spacing is all frames: their times are not told more exactly.
+    """
     known = [times_s[index] for index in candidates]
+    every_s = max(every_s, 2 * TIME_TOLERANCE_S)
     chosen, number = [0], 1
     while (wanted_s := known[0] + number * every_s - TIME_TOLERANCE_S) <= known[-1]:
         place = bisect_left(known, wanted_s)
@@ -68,6 +72,8 @@ def choose_spaced(times_s: Sequence[float], candidates: Sequence[int], every_s: 
         if place > chosen[-1]:
             chosen.append(place)
             number += 1
+        elif place + 1 == len(known):
+            break
         else:  # frames further apart than asked for: on to the first wish behind the next frame
             number = max(number + 1, int((known[place + 1] - known[0]) / every_s))
     return [candidates[place] for place in chosen]

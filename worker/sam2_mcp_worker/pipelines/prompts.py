@@ -19,8 +19,9 @@ from sam2_mcp_worker.media.boxes import area, overlap
 MAX_OBJECTS = 100
 # SAM was trained with about ten corrections of one object; more do not help, and each lengthens the decoder's input.
 MAX_POINTS_PER_OBJECT = 20
-# A box that reaches over the edge by a little is a loose box; one that is mostly outside was meant for another scale.
-MIN_BOX_SHARE_INSIDE = 0.5
+# A box that reaches over the edge by a little is a loose box; one of more than this many times the part of it that is
+# inside was meant for another scale. Whole, as coordinates are: floats end at 1e308, and what an agent sends does not.
+MAX_BOX_TIMES_INSIDE = 2
 # Enough of four coordinates to recognise them in an error.
 _SHOWN_CHARS = 60
 
@@ -115,7 +116,7 @@ def _checked_box(values: Sequence[int], number: int, size: PictureSize, notes: l
             next_step="correct the box and call again",
         )
     inside = (max(0, x0), max(0, y0), min(size.width_px, x1), min(size.height_px, y1))
-    if overlap(values, (0, 0, size.width_px, size.height_px)) < MIN_BOX_SHARE_INSIDE * area(values):
+    if MAX_BOX_TIMES_INSIDE * overlap(values, (0, 0, size.width_px, size.height_px)) < area(values):
         raise WorkerError(
             "prompt_outside",
             f"box {number} {shown} lies {'partly ' if area(inside) else ''}outside the {size.kind}",

@@ -56,6 +56,24 @@ def test_call_uploads_the_file_and_prints_the_result(leaflet: Path, tmp_path: Pa
     assert "of 2 pages" in done.stderr
 
 
+def test_call_saves_what_the_result_points_to_and_overwrites_nothing(
+    leaflet: Path, worker: RunningWorker, tmp_path: Path
+) -> None:
+    saved = tmp_path / "out"
+    (tmp_path / "file").write_bytes(b"")
+    command = ["call", "redact_media", '{"source": "{file0}", "phrases": ["one"]}', "--file", str(leaflet), "--json"]
+    command += ["--url", worker.base_url, "--all", "--save"]
+    for count in (1, 2):
+        done = run(*command, str(saved), SAM2_MCP_TOKEN=worker.token)
+        assert done.returncode == 0, done.stderr
+        files = list(saved.iterdir())
+        assert len(files) == count
+        assert all(path.read_bytes().startswith(b"%PDF-") for path in files)
+    refused = run(*command, str(tmp_path / "file"), SAM2_MCP_TOKEN=worker.token)
+    assert refused.returncode == 3
+    assert "folder_unwritable" in refused.stderr
+
+
 def test_call_uses_a_worker_that_runs_already(worker: RunningWorker) -> None:
     done = run("call", "get_status", "--json", "--url", f"{worker.base_url}/mcp", SAM2_MCP_TOKEN=worker.token)
     assert done.returncode == 0, done.stderr

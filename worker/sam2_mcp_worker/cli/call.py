@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp import Client
+from mcp_types import CallToolResult, ResourceLink
 
 from sam2_mcp_worker.cli.client import WorkerClient, first_text
 from sam2_mcp_worker.cli.logs import set_up_logging
@@ -31,6 +32,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--file", action="append", type=Path, default=[], help="upload this file; may be repeated")
     parser.add_argument("--url", help="a worker that runs already; without it one is started for this call")
+    parser.add_argument("--save", type=Path, metavar="DIR", help="fetch what the result points to (pictures, files)")
     parser.add_argument("--all", action="store_true", help="follow the cursor to the end")
     return parser
 
@@ -66,20 +68,25 @@ async def _run(arguments: argparse.Namespace, payload: dict[str, Any]) -> int:
         handles = [await worker.upload(path) for path in arguments.file]
         payload = fill_in(payload, handles)
         async with worker.session() as client:
-            return await _follow(client, arguments, payload)
+            last = await _follow(client, arguments, payload)
+        links = [block for block in last.content if isinstance(block, ResourceLink)]
+        for link in links if arguments.save and not last.is_error else ():
+            sys.stderr.write(f"saved {await worker.save(link, arguments.save)}\n")
+        return int(bool(last.is_error))
 
 
-async def _follow(client: Client, arguments: argparse.Namespace, payload: dict[str, Any]) -> int:
+async def _follow(client: Client, arguments: argparse.Namespace, payload: dict[str, Any]) -> CallToolResult:
+    """Call until there is no cursor, or once; print every result and return the last."""
     while True:
         result = await client.call_tool(arguments.tool, payload, progress_callback=_show_progress)
         text = first_text(result)
         if result.is_error:
             sys.stderr.write(text + "\n")
-            return 1
+            return result
         data = json.loads(text)
         sys.stdout.write((text if arguments.json else json.dumps(data, ensure_ascii=False, indent=2)) + "\n")
         if not (arguments.all and data.get("cursor")):
-            return 0
+            return result
         payload = payload | {"cursor": data["cursor"]}
 
 

@@ -12,7 +12,7 @@ import httpx
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, ResourceLink, TextContent
 
 from sam2_mcp_worker.errors import WorkerError
 
@@ -51,6 +51,36 @@ class WorkerClient:
         if answer.status_code != httpx.codes.CREATED:
             raise WorkerError("upload_refused", f"the worker answered {answer.status_code}: {answer.text[:300]}")
         return str(answer.json()["handle"])
+
+    async def save(self, link: ResourceLink, folder: Path) -> Path:
+        """Fetch the artifact that a result points to, into `folder`, under its name; nothing is overwritten.
+
+        Raises:
+            WorkerError: the worker does not give it out, or the folder cannot be written.
+        """
+        handle = str(link.uri).rpartition("/")[2]
+        # Names come from the worker; only the last part of one is a file name here.
+        path = folder / (Path(link.name).name or handle)
+        if path.exists():
+            path = folder / f"{handle}-{path.name}"
+        try:
+            await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
+            async with (
+                httpx.AsyncClient(trust_env=False, headers=self._headers, timeout=60) as client,
+                client.stream("GET", f"{self._base_url}/artifacts/{handle}") as answer,
+            ):
+                if answer.status_code != httpx.codes.OK:
+                    raise WorkerError("artifact_refused", f"the worker answered {answer.status_code} for {link.name}")
+                async with await anyio.open_file(path, "xb") as out:
+                    async for chunk in answer.aiter_bytes(CHUNK_BYTES):
+                        await out.write(chunk)
+        except OSError as error:
+            raise WorkerError(
+                "folder_unwritable", f"{path}: {error.strerror}", next_step="name another --save"
+            ) from error
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        return path
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Client]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -326,3 +328,43 @@ async def test_an_object_that_breaks_the_network_takes_no_neighbour_along(
     assert result["overlay"] and result["coco"]
     with pytest.raises(ToolFailure, match=r"^\[decoder_crashed\]"):
         await agent.call("segment_image", source=handle, boxes=[poison])
+
+
+async def test_a_call_while_the_network_loads_says_so_in_time_and_the_next_one_has_the_masks(
+    onnx_pair: OnnxPair, tmp_path: Path
+) -> None:
+    settings = Settings(port=0, data_dir=tmp_path / "data", ocr_processes=1, call_budget_s=5, **onnx_pair.settings())
+    for worker in serving(settings):
+        pool = worker.services.sam_pool
+        assert pool is not None
+        agent = Agent(worker)
+        source = await agent.upload(saved(scene().picture, tmp_path / "scene.png"))
+        before = pool.stats().children[0].pid
+        assert before is not None
+        os.kill(before, signal.SIGKILL)
+        while (loading := pool.stats().children[0].pid) in (None, before):
+            await asyncio.sleep(0.01)
+        os.kill(loading, signal.SIGSTOP)  # takes as long as it takes
+        try:
+            facts = await agent.call("segment_image", source=source, boxes=[[10, 10, 100, 100]])
+        finally:
+            os.kill(loading, signal.SIGCONT)
+        assert facts["coverage"]["unreached"] == [1]
+        assert any("loading" in note for note in facts["notes"])
+        rest = await agent.follow("segment_image", source=source, boxes=[[10, 10, 100, 100]])
+        assert rest[-1]["coverage"]["done"] == 1
+        assert "notes" not in rest[-1]
+
+
+async def test_a_lost_network_is_an_error_that_says_what_helps(onnx_pair: OnnxPair, tmp_path: Path) -> None:
+    settings = Settings(port=0, data_dir=tmp_path / "data", ocr_processes=1, step_timeout_s=1, **onnx_pair.settings())
+    for worker in serving(settings):
+        pool = worker.services.sam_pool
+        assert pool is not None
+        child = pool.stats().children[0].pid
+        assert child is not None
+        os.kill(child, signal.SIGSTOP)
+        agent = Agent(worker)
+        source = await agent.upload(saved(scene().picture, tmp_path / "scene.png"))
+        with pytest.raises(ToolFailure, match=r"^\[decoder_timeout\].*fewer objects"):
+            await agent.call("segment_image", source=source, boxes=[[10, 10, 100, 100]])

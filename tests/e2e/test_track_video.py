@@ -347,6 +347,36 @@ async def test_an_engine_that_takes_too_long_makes_no_late_answer(brief_data: Pa
         assert [row[0] for row in rest["objects"][0]["visible"]] == [0.0, 0.042, 0.083, 0.125, 0.167]
 
 
+async def test_an_engine_that_loads_longer_than_a_call_costs_no_frames_of_the_next_call(
+    tmp_path: Path, shapes: Clip
+) -> None:
+    for worker in serving(Settings(port=0, data_dir=tmp_path, ocr_processes=1, call_budget_s=5)):
+        worker.services.tracker = ColourTracker(load_s=5)
+        agent = Agent(worker)
+        source = await agent.upload(shapes.path)
+        done = [
+            facts["coverage"]["done"] for facts in await agent.follow("track_video", source=source, boxes=[box_at(0)])
+        ]
+        assert done[0] == 0
+        assert next(filter(None, done)) > 2
+
+
+async def test_a_pace_at_which_no_frame_fits_a_call_does_not_stop_a_tracking_for_ever(
+    tmp_path: Path, shapes: Clip
+) -> None:
+    for worker in serving(Settings(port=0, data_dir=tmp_path, ocr_processes=1, call_budget_s=5)):
+        worker.services.tracker = engine = ColourTracker(step_s=6)
+        agent = Agent(worker)
+        arguments: dict[str, Any] = {"source": await agent.upload(shapes.path), "boxes": [box_at(0)]}
+        first = await agent.call("track_video", **arguments)
+        assert first["coverage"]["done"] == 0
+        while not any(path.name == "track.json" for path in (tmp_path / "tracks").rglob("*")):
+            await asyncio.sleep(0.05)  # the job goes on behind the call, and notes how slow it was
+        engine.step_s = 0.0
+        results = await agent.follow("track_video", **arguments)
+        assert len(results) <= 2
+
+
 async def test_a_frame_that_ends_the_engine_twice_is_failed_and_the_rest_is_tracked(
     tracking: RunningWorker, tracker: ColourTracker, shapes: Clip
 ) -> None:

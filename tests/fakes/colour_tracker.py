@@ -33,9 +33,13 @@ _numbers = itertools.count(1)
 
 @dataclass
 class ColourTracker:
-    """See the module. `log` names every step; `fail_at` are steps (counted over all) at which the memory is lost."""
+    """See the module. `log` names every step; `fail_at` are steps (counted over all) at which the memory is lost.
+
+    `load_s` is how long it takes before it does anything for the first time.
+    """
 
     identity: str = field(default_factory=lambda: f"colours/{next(_numbers)}")
+    load_s: float = 0.0
     step_s: float = 0.0
     fail_at: set[int] = field(default_factory=set)
     fail_code: str = "decoder_crashed"
@@ -55,6 +59,7 @@ class ColourTracker:
         job: str,
         timeout_s: float,
     ) -> list[ObjectMask]:
+        await self._load()
         rgb = np.array(frame.map_rgb())
         colours = [rgb[_seed(prompt)].astype(float).tolist() for prompt in prompts]
         self.sessions[session] = colours
@@ -79,7 +84,12 @@ class ColourTracker:
         self.log.append("restore")
 
     async def drop(self, session: str, *, job: str) -> None:
+        await self._load()
         self.sessions.pop(session, None)
+
+    async def _load(self) -> None:
+        await asyncio.sleep(self.load_s)
+        self.load_s = 0.0
 
     def _colours(self, session: str) -> list[list[float]]:
         if session not in self.sessions:

@@ -30,6 +30,10 @@ from sam2_mcp_worker.track_store import TrackStore
 from sam2_mcp_worker.uploads import Uploads
 from sam2_mcp_worker.workdirs import WorkRoot
 
+LOADING_NOTE = "the network is still loading, which takes seconds, the first time with new weights a minute or more"
+# It only ever sees our own pixels: another file does not help, less work does.
+SAM_MEND = "Call again; if it fails again, mark fewer objects in one call or scale the picture or video down"
+
 # Expired files may stay this much longer; a sweep of 10,000 entries takes about 0.2 s in a thread.
 SWEEP_INTERVAL_S = 600.0
 
@@ -117,6 +121,12 @@ class Services:
         pools = [self.ocr_pool, self.decoders, self.redactors]
         return pools if self.sam_pool is None else [*pools, self.sam_pool]
 
+    def loading_notes(self) -> list[str]:
+        """What to say of work that was not reached because the network of masks and tracking is still being loaded."""
+        if self.sam_pool is None or self.sam_pool.stats().ready:
+            return []
+        return [LOADING_NOTE]
+
     def trouble(self) -> list[str]:
         """Why the worker is not ready yet; empty when it is. Without masks and redaction the other tools still work."""
         idle_pools = [stats for pool in (self.decoders, self.ocr_pool) if (stats := pool.stats()).ready == 0]
@@ -177,4 +187,5 @@ def build_sam_pool(settings: Settings, choice: Choice) -> ChildPool | None:
         env=env,
         recycle_growth_bytes=None,
         start_timeout_s=sam.START_TIMEOUT_S,
+        mend=SAM_MEND,
     )

@@ -93,6 +93,7 @@ class ChildPool:
         recycle_growth_bytes: private memory above that of a new child at which it is replaced after a task; None =
             never, for engines whose working memory is meant to stay.
         start_timeout_s: a child that is not ready by then is ended.
+        mend: what an agent can do when a task was stopped or its child lost; None = what helps with documents.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class ChildPool:
         env: Mapping[str, str] | None = None,
         recycle_growth_bytes: int | None = RECYCLE_GROWTH_BYTES,
         start_timeout_s: float = START_TIMEOUT_S,
+        mend: str | None = None,
     ) -> None:
         self.name = name
         self.size = size
@@ -115,6 +117,7 @@ class ChildPool:
         self._env = dict(env or {})
         self._recycle_growth_bytes = recycle_growth_bytes
         self._start_timeout_s = start_timeout_s
+        self._mend = mend
         self._queue: FairQueue[_Ticket] = FairQueue()
         self._work = asyncio.Event()
         self._slots = [_Slot() for _ in range(size)]
@@ -368,16 +371,18 @@ class ChildPool:
             "decoder_timeout",
             f"{ticket.task} was stopped after {ticket.timeout_s:.1f} s",
             rule=f"the {self.name} had {ticket.timeout_s:.1f} s for it",
-            next_step="Call again with fewer or smaller pages; if it fails again, this input cannot be read here",
+            next_step=self._mend
+            or "Call again with fewer or smaller pages; if it fails again, this input cannot be read here",
         )
 
     def _crashed(self, error: BaseException) -> WorkerError:
         return WorkerError(
             "decoder_crashed",
-            f"the {self.name} process ended while it read this input ({error})",
+            f"the {self.name} process ended while it worked on this input ({error})",
             # Native code that gets no memory aborts: without the figure, a bomb looks like a defect.
             rule=f"it may use {self._memory_limit_bytes // 2**20} MiB of memory" if self._memory_limit_bytes else "",
-            next_step="Save the file anew with another program, or leave this part out; other parts are not affected",
+            next_step=self._mend
+            or "Save the file anew with another program, or leave this part out; other parts are not affected",
         )
 
 

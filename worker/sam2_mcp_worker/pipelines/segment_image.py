@@ -123,7 +123,7 @@ async def segment_image(services: Services, request: Request) -> Segmentation:
             work.segmenter.identity,
             coverage,
             [objects[number] for number in packed],
-            prompts.notes,
+            (*prompts.notes, *(services.loading_notes() if coverage.unreached else ())),
             _artifact(services, pictures.get("overlay")),
             _artifact(services, pictures.get("coco")),
             next_cursor(TOOL, work.key, coverage, before, packed),

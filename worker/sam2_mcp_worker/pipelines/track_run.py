@@ -82,11 +82,17 @@ class Propagation:
         self._folder = services.tracks.folder(course.key)
         self._pace = Pace()
         self._working_on = course.span[0]
+        self._handled_before = len(state.frames) + len(state.failed)
         self._losses: Counter[int] = Counter()
         self.again = 0
         """Frames that had to be tracked again because the engine had lost its memory."""
         self._last_s = -1.0
         self._saved_at_s = self._clock()
+
+    def prolong(self, budget: Deadline | None) -> None:
+        """A further call waits for this run: the time of the one that stays longest counts."""
+        if self._budget is not None and budget is not None and budget.at_s > self._budget.at_s:
+            self._budget = budget
 
     async def run(self) -> None:
         """Track until nothing is left or nothing fits; the state is on disk then.
@@ -146,6 +152,8 @@ class Propagation:
         index = self._working_on = self._course.span[0]
         growth, per_object = _GROWTH[self._course.quality]
         self._pace = Pace(growth + per_object * len(self._course.prompts), _MEMORIES[self._course.quality] - 1)
+        # An engine that is loading answers when it is ready: what that takes is not the pace of frames.
+        await _engine(self._tracker.drop(self._session, job=self._course.key))
         began_s = self._clock()
         found = await feed.get(index, ())
         if isinstance(found, LostFrame):
@@ -196,7 +204,10 @@ class Propagation:
         most = min(ahead, self._services.settings.max_track_frames - len(self._state.frames))
         if self._budget is None:
             return most
-        return self._pace.fitting(self._budget.remaining_s() - SPARE_FRAMES * self._pace.frame_s, most)
+        fitting = self._pace.fitting(self._budget.remaining_s() - SPARE_FRAMES * self._pace.frame_s, most)
+        # A pace that was seen while the machine was busy must not end a tracking for good: a run tries one frame.
+        idle = len(self._state.frames) + len(self._state.failed) == self._handled_before
+        return min(most, 1) if fitting < 1 and idle and not self._budget.expired else fitting
 
     def _announce(self, ahead: Sequence[int]) -> None:
         handled = {*self._state.frames, *self._state.failed}

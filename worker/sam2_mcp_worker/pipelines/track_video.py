@@ -75,6 +75,7 @@ async def track_video(services: Services, request: TrackRequest, progress: Progr
     known = await _load(services, course)
     propagation, notes = _wanted(place, known, course)
     work_until = _work_until(deadline)
+    budget = _budget(services, course, work_until)
 
     async def start(job: Job) -> None:
         state = await _load(services, course) or TrackState()
@@ -83,17 +84,19 @@ async def track_video(services: Services, request: TrackRequest, progress: Progr
         job.notes["state"] = state
         _fill(job.coverage, state, course)
         if not state.complete:
-            budget = _budget(services, course, work_until)
             run = job.notes["run"] = Propagation(services, tracker, course, state, job.coverage, budget)
             await run.run()
 
     async with services.jobs.join(cache_key(course.key, propagation), (course.span[0],), start) as job:
+        if (running := job.notes.get("run")) is not None:
+            running.prolong(budget)
         await _wait(job, work_until, progress)
         error = _error(job)
         state: TrackState = job.notes.get("state") or TrackState()
         if error is not None and not job.coverage.done:
             raise error
         notes += _troubles(job, error)
+        notes += services.loading_notes() if job.coverage.unreached else []
         return await _deliver(services, course, job, state.snapshot(), place, notes)
 
 

@@ -58,38 +58,44 @@ def check(folder: Path, calls: Calls, environment: dict[str, str], *, timeout_s:
     assert done.stdout == ""
 
 
-def test_no_tool_loads_a_heavy_module_into_the_server_and_stdout_is_silent(tmp_path: Path, onnx_pair: OnnxPair) -> None:
+BOX = {"box_xyxy_px": [5, 5, 30, 20]}
+CALLS: Calls = [
+    ("get_status", {}),
+    ("inspect_pdf", {"source": "a.pdf"}),
+    ("read_text", {"source": "a.png"}),
+    ("segment_image", {"source": "a.png", "boxes": [[10, 10, 40, 30]], "quality": "fast"}),
+    ("redact_media", {"source": "a.png", "phrases": ["x"], "regions": [BOX]}),
+    ("redact_media", {"source": "a.pdf", "phrases": ["light"]}),
+    ("redact_media", {"source": "a.mp4", "regions": [BOX]}),
+]
+
+
+def every_file(folder: Path) -> None:
     from PIL import Image
     from tests.fakes.documents import document, good_page
-    from tests.fakes.videos import index_clip
+    from tests.fakes.videos import index_clip, moving_shapes
 
-    (tmp_path / "a.pdf").write_bytes(document([good_page("light")]))
-    Image.new("RGB", (80, 40), "white").save(tmp_path / "a.png")
-    index_clip(tmp_path / "a.mp4", frames=6)
-    box = {"box_xyxy_px": [5, 5, 30, 20]}
-    calls: Calls = [
-        ("get_status", {}),
-        ("inspect_pdf", {"source": "a.pdf"}),
-        ("read_text", {"source": "a.png"}),
-        ("segment_image", {"source": "a.png", "boxes": [[10, 10, 40, 30]]}),
-        ("redact_media", {"source": "a.png", "phrases": ["x"], "regions": [box]}),
-        ("redact_media", {"source": "a.pdf", "phrases": ["light"]}),
-        ("redact_media", {"source": "a.mp4", "regions": [box]}),
-    ]
-    check(tmp_path, calls, onnx_pair.environment(), timeout_s=100)
+    (folder / "a.pdf").write_bytes(document([good_page("light")]))
+    Image.new("RGB", (80, 40), "white").save(folder / "a.png")
+    index_clip(folder / "a.mp4", frames=6)
+    moving_shapes(folder / "shapes.mp4", frames=2)
+
+
+def all_tools() -> set[str]:
+    golden = Path(__file__).parents[1] / "golden" / "tools_list.json"
+    return {tool["name"] for tool in json.loads(golden.read_text(encoding="utf-8"))}
+
+
+def test_no_tool_loads_a_heavy_module_into_the_server_and_stdout_is_silent(tmp_path: Path, onnx_pair: OnnxPair) -> None:
+    every_file(tmp_path)
+    check(tmp_path, CALLS, onnx_pair.environment(), timeout_s=100)
 
 
 @pytest.mark.timeout(300)
-def test_tracking_loads_nothing_heavy_into_the_server_either(tmp_path: Path) -> None:
-    from tests.fakes.sam2_weights import random_weights
-    from tests.fakes.videos import moving_shapes
+def test_with_sam_2_all_tools_leave_it_light_too(tmp_path: Path) -> None:
+    from tests.e2e.sam2_worker import environment
 
-    moving_shapes(tmp_path / "a.mp4", frames=2)
-    weights = random_weights()
-    environment = {
-        "SAM2_MCP_SEGMENTER": "sam2",
-        "SAM2_MCP_SAM_WEIGHTS": str(weights.path),
-        "SAM2_MCP_SAM_WEIGHTS_SHA256": weights.sha256,
-        "SAM2_MCP_MODELS_DIR": str(weights.path.parent),
-    }
-    check(tmp_path, [("track_video", {"source": "a.mp4", "boxes": [[30, 60, 95, 120]]})], environment, timeout_s=250)
+    every_file(tmp_path)
+    calls = [*CALLS, ("track_video", {"source": "shapes.mp4", "boxes": [[30, 60, 95, 120]], "quality": "fast"})]
+    assert {tool for tool, _ in calls} == all_tools()
+    check(tmp_path, calls, environment(tmp_path / "data"), timeout_s=250)

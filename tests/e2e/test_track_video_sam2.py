@@ -13,38 +13,20 @@ from typing import Any
 
 import pytest
 from tests.conftest import RunningWorker, serving
+from tests.e2e.sam2_worker import with_sam2
 from tests.e2e.tools import Agent
-from tests.fakes.sam2_weights import random_weights
 from tests.fakes.videos import Clip, moving_shapes
-
-from sam2_mcp_worker.settings import Settings
 
 pytestmark = pytest.mark.timeout(300)
 
 BOXES = [[30, 60, 95, 120], [230, 15, 285, 65]]
 # Four frames: the engine takes about a second for each.
 SPACED: dict[str, Any] = {"boxes": BOXES, "every_s": 0.25, "end_s": 0.8, "quality": "fast"}
-# With these weights something is visible in every frame.
-SEED = 1
 
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Clip:
     return moving_shapes(tmp_path_factory.mktemp("videos") / "shapes.mp4", frames=30)
-
-
-def with_sam2(data_dir: Path, **more: Any) -> Settings:
-    weights = random_weights(seed=SEED)
-    return Settings(
-        port=0,
-        data_dir=data_dir,
-        models_dir=weights.path.parent,  # what is made of the weights is made once on this machine
-        ocr_processes=1,
-        segmenter="sam2",
-        sam_weights=weights.path,
-        sam_weights_sha256=weights.sha256,
-        **more,
-    )
 
 
 @pytest.fixture(scope="module")

@@ -98,12 +98,12 @@ async def find_words(
 ) -> list[FoundWord]:
     """Every occurrence in the text layers, hidden text included; spaces, case and composition do not count.
 
-    Words in pictures are not found here. A word shorter than two characters is not looked for.
+    Words in pictures are not found here.
 
     Raises:
         WorkerError: those of `PdfFile.read_page`, or one of the runner's own.
     """
-    forms = needles(words)
+    forms = needles(words, 1)
     found: list[FoundWord] = []
     for pages in _steps(range(1, page_count + 1)):
         params = {"path": str(file.path), "password": file.password, "pages": pages, "forms": forms}
@@ -140,7 +140,7 @@ async def redact_pdf(
     """
     if not regions and not needles(words):
         raise WorkerError("no_regions", "there is nothing to redact", next_step="Name regions or phrases")
-    run = _Run(redactors, file, regions, needles(words), rgb, out_path, job)
+    run = _Run(redactors, file, regions, words, rgb, out_path, job)
     try:
         return await run.to_the_end(words)
     except BaseException:
@@ -173,12 +173,14 @@ class _Run:
         redactors: TaskRunner,
         file: PdfFile,
         regions: Sequence[PdfRegion],
-        forms: list[str],
+        words: Sequence[str],
         rgb: Rgb,
         out_path: Path,
         job: str,
     ) -> None:
-        self.redactors, self.file, self.regions, self.forms = redactors, file, regions, forms
+        self.redactors, self.file, self.regions = redactors, file, regions
+        # A single character stands in every stream by chance: it is looked for in the text of the pages only.
+        self.forms, self.page_forms = needles(words), needles(words, 1)
         self.rgb, self.out_path, self.job = rgb, out_path, job
         self.rasterise: dict[int, str] = {}
         self.subset_fonts = True
@@ -223,7 +225,7 @@ class _Run:
                 "password": self.file.password,
                 "after": str(self.out_path),
                 "pages": pages,
-                "forms": self.forms,
+                "forms": self.page_forms,
             }
             result = await self.redactors.run("pdf_verify_pages", params, timeout_s=STEP_TIMEOUT_S, job=self.job)
             for page in result["pages"]:

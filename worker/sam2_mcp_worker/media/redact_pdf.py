@@ -21,10 +21,13 @@ from sam2_mcp_worker.media.redact_pdf_annotations import RemovedAnnotations, rem
 from sam2_mcp_worker.media.redact_pdf_content import clean_page_content, has_odd_pictures
 from sam2_mcp_worker.media.redact_pdf_fonts import prune_fonts
 from sam2_mcp_worker.media.redact_pdf_glyphs import PageCut, cut_glyphs
+from sam2_mcp_worker.media.redact_pdf_names import replace_names
 from sam2_mcp_worker.media.redact_pdf_raster import rasterise
 from sam2_mcp_worker.media.redact_pdf_scrub import scrub
 from sam2_mcp_worker.media.redact_pdf_syntax import page_resources
 from sam2_mcp_worker.media.redact_pdf_text import page_chars, under
+from sam2_mcp_worker.media.redact_pdf_unseen import drop_unseen_appearances
+from sam2_mcp_worker.media.redact_picture_metadata import strip_pictures
 from sam2_mcp_worker.media.redact_words import needles, plain
 
 # Words of a region that titles and addresses are searched for: shorter ones (of, to, 및) stand everywhere.
@@ -44,6 +47,7 @@ class _Page:
     rects: list[Rect] = field(default_factory=list)
     glyphs: list[Rect] = field(default_factory=list)
     text: str = ""
+    rest: str = ""
     characters: int = 0
     paths: int = 0
     pictures: int = 0
@@ -101,14 +105,19 @@ def _by_page(regions: Sequence[Sequence[float]]) -> dict[int, list[BoxPt]]:
 def _measure(path: Path, password: str, number: int, boxes: Sequence[BoxPt]) -> _Page:
     """Where the regions are on the sheet, and what text lies under them."""
     with open_page(path, password, number) as opened:
+        chars = page_chars(opened)
         page = _Page(number, [opened.geometry.clip(box) for box in boxes])
         for box, clipped in zip(boxes, page.boxes, strict=True):
             if clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
-                raise _outside(number, box, opened.geometry.size_pt)
-        page.rects = [opened.geometry.sheet_box(box) for box in page.boxes]
-        gone = under(page_chars(opened), page.rects)
+                clipped = box  # text beside the visible page is text all the same
+                if not under(chars, [opened.geometry.sheet_box(box)]):
+                    raise _outside(number, box, opened.geometry.size_pt)
+            page.rects.append(opened.geometry.sheet_box(clipped))
+        gone = under(chars, page.rects)
         page.glyphs = [char.ink for char in gone if char.ink[0] < char.ink[2] and char.ink[1] < char.ink[3]]
         page.text = "".join(char.text for char in gone)
+        away = {id(char) for char in gone}
+        page.rest = "".join(char.text for char in chars if id(char) not in away)
         page.characters = sum(not char.text.isspace() for char in gone)
     return page
 
@@ -132,7 +141,11 @@ def _finish(pdf: pikepdf.Pdf, pages: list[_Page], params: dict[str, Any], page_c
             elsewhere[number] = remove_annotations(pdf, page_object, (), forms)
         else:
             _clean_page(pdf, page_object, page, params)
-    done = scrub(pdf, sorted({*forms, *needles(word for page in pages for word in _telling(page.text))}))
+    drop_unseen_appearances(pdf)
+    strip_pictures(pdf)
+    gone = sorted({*forms, *needles(word for page in pages for word in _telling(page.text, page.rest))})
+    done = scrub(pdf, gone)
+    done.renamed += replace_names(pdf, gone)
     return {
         "page_count": page_count,
         "pages": [_page_report(page) for page in pages],
@@ -188,8 +201,10 @@ def _cover(pdf: pikepdf.Pdf, page: pikepdf.Page, rects: Sequence[Rect], rgb: tup
     page.contents_add(f"\nQ q {color} rg\n{boxes}f Q\n".encode("ascii"))
 
 
-def _telling(text: str) -> list[str]:
-    words = [plain(text), *text.split()]
+def _telling(text: str, rest: str) -> list[str]:
+    """Words of a region that titles must not hold; those that can still be read on the page tell nothing new."""
+    open_words = set(rest.split())
+    words = [plain(text), *(word for word in text.split() if word not in open_words)]
     return [word for word in words if len(word) >= (_MIN_LATIN_CHARS if word.isascii() else _MIN_OTHER_CHARS)]
 
 

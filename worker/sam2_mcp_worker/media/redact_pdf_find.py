@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from sam2_mcp_worker.media.pdf_document import open_page
 from sam2_mcp_worker.media.redact_paths import Rect
 from sam2_mcp_worker.media.redact_pdf_text import Char, page_chars, page_text
 from sam2_mcp_worker.media.redact_words import found_in_text, plain
+
+# What pdfium makes of a hyphen at the end of a line. It may belong to a word or not, so both are tried.
+LINE_END_HYPHENS = ("\ufffe", "\x02")
 
 
 def pdf_find_words(params: dict[str, Any]) -> dict[str, Any]:
@@ -30,18 +34,36 @@ def pdf_find_words(params: dict[str, Any]) -> dict[str, Any]:
 
 def occurrences(chars: Sequence[Char], forms: Sequence[str]) -> Iterator[tuple[str, Rect]]:
     """Boxes of every occurrence, line by line; spaces between the characters do not count."""
-    owners: list[int] = []
-    text = ""
+    places: dict[tuple[str, tuple[int, ...]], None] = {}
+    letters = _letters(chars)
+    for hyphen in ("", "-") if any(char.text in LINE_END_HYPHENS for char in chars) else ("",):
+        owners: list[int] = []
+        parts: list[str] = []
+        for number, letter in enumerate(letters):
+            text = "".join(chars[index].text for index in letter)
+            parts.append(hyphen if text in LINE_END_HYPHENS else plain(text))
+            owners += [number] * len(parts[-1])
+        text = "".join(parts)
+        for form in forms:
+            at = text.find(form)
+            while at >= 0:
+                places[form, tuple(dict.fromkeys(owners[at : at + len(form)]))] = None
+                at = text.find(form, at + 1)
+    for form, numbers in places:
+        hit = [chars[index] for number in numbers for index in letters[number]]
+        yield from ((form, box) for box in _lines(hit))
+
+
+def _letters(chars: Sequence[Char]) -> list[list[int]]:
+    """Indices of the characters that make up a letter: accents and the parts of a syllable may stand apart (NFD)."""
+    letters: list[list[int]] = []
     for index, char in enumerate(chars):
-        part = plain(char.text)
-        text += part
-        owners += [index] * len(part)
-    for form in forms:
-        at = text.find(form)
-        while at >= 0:
-            hit = [chars[index] for index in dict.fromkeys(owners[at : at + len(form)])]
-            yield from ((form, box) for box in _lines(hit))
-            at = text.find(form, at + 1)
+        joins = bool(char.text) and (unicodedata.combining(char.text[0]) or "\u1160" <= char.text[0] <= "\u11ff")
+        if joins and letters:
+            letters[-1].append(index)
+        else:
+            letters.append([index])
+    return letters
 
 
 def _lines(hit: Sequence[Char]) -> Iterator[Rect]:

@@ -15,6 +15,9 @@ from typing import Any
 import pikepdf
 from pikepdf import Array, Dictionary, Name, String
 
+from sam2_mcp_worker.media.redact_pdf_names import KNOWN_NAMES, is_known
+from sam2_mcp_worker.media.redact_pdf_syntax import name_text
+from sam2_mcp_worker.media.redact_picture_metadata import tells
 from sam2_mcp_worker.media.redact_words import found_in_bytes
 
 _STREAM = re.compile(rb"(?<!end)stream\r?\n")
@@ -28,6 +31,8 @@ _FORBIDDEN = {
     "/JavaScript", "/XFA", "/AF", "/OPI", "/Info", "/Prev", "/Encrypt",
 }  # fmt: skip
 _WORD_ENCODINGS = ("utf-8", "utf-16-be", "utf-16-le", "cp949")
+# Shorter words stand in megabytes of pixels by chance. (Three bytes: once in 16 MB, case aside once in 2 MB.)
+_MIN_BINARY_BYTES = 6
 
 
 def pdf_verify_file(params: dict[str, Any]) -> dict[str, Any]:
@@ -41,11 +46,14 @@ def pdf_verify_file(params: dict[str, Any]) -> dict[str, Any]:
         for form in _found(body, forms, is_text):
             problems.append(f"'{form}' is in the stream at byte {place}")
     outside = _STREAM_BODY.sub(b"", data)
-    problems += [f"'{form}' is in the file outside of its streams" for form in found_in_bytes(outside, forms)]
+    hits = found_in_bytes(outside, forms, known_names=KNOWN_NAMES)
+    problems += [f"'{form}' is in the file outside of its streams" for form in hits]
     with pikepdf.open(path) as pdf:
         objects = len(pdf.objects)
         for item in [pdf.trailer, *pdf.objects]:
             problems += _walk(item, forms)
+            if isinstance(item, pikepdf.Stream) and tells(item):
+                problems.append("a picture holds metadata")
     return {"problems": sorted(set(problems)), "streams": streams, "objects": objects}
 
 
@@ -77,12 +85,17 @@ def _unpacked(raw: bytes, data: bytes, start: int) -> bytes:
 
 def _found(body: bytes, forms: Sequence[str], is_text: bool) -> list[str]:
     if is_text and len(body) <= _READ_BYTES:
-        return found_in_bytes(body, forms)
-    return [form for form in forms if any(_encoded(form, encoding) in body for encoding in _WORD_ENCODINGS)]
+        return found_in_bytes(body, forms, known_names=KNOWN_NAMES)
+    body = body.lower().translate(None, _BLANKS)
+    return [form for form in forms if any(code in body for code in _codes(form))]
 
 
-def _encoded(form: str, encoding: str) -> bytes:
-    return form.encode(encoding, errors="replace")
+_BLANKS = b" \t\r\n"
+
+
+def _codes(form: str) -> list[bytes]:
+    codes = [form.encode(encoding, errors="ignore").lower() for encoding in _WORD_ENCODINGS]
+    return [code for code in codes if len(code) >= _MIN_BINARY_BYTES]
 
 
 def _walk(item: Any, forms: Sequence[str], depth: int = 0) -> Iterator[str]:
@@ -90,10 +103,16 @@ def _walk(item: Any, forms: Sequence[str], depth: int = 0) -> Iterator[str]:
     entries: list[tuple[str, Any]] = []
     if isinstance(item, (Dictionary, pikepdf.Stream)):
         entries = [(str(key), item[key]) for key in item.keys()]  # noqa: SIM118 (not a dict)
+        for key, _ in entries:
+            if not is_known(key):
+                hits = found_in_bytes(key.encode("utf-8", "surrogateescape"), forms, strings=False)
+                yield from (f"'{form}' is in the name {key}" for form in hits)
         yield from (f"{key} is still there" for key, _ in entries if key in _FORBIDDEN and not _is_harmless(item, key))
     elif isinstance(item, Array):
         entries = [("", value) for value in item]
     for key, value in entries:
+        if isinstance(value, Name) and is_known(name_text(value)):
+            continue
         if isinstance(value, (String, Name)):
             hits = found_in_bytes(bytes(value), forms, strings=False)
             yield from (f"'{form}' is in {key or 'an array'}" for form in hits)
@@ -102,7 +121,9 @@ def _walk(item: Any, forms: Sequence[str], depth: int = 0) -> Iterator[str]:
 
 
 def _is_harmless(item: Any, key: str) -> bool:
-    """An outline entry names the one before it by /Prev."""
+    """An outline entry names the one before it by /Prev; an output intent (PDF/A has one) is described by /Info."""
+    if key == "/Info":
+        return isinstance(item[key], String)
     return key == "/Prev" and ("/Title" in item or "/Parent" in item)
 
 

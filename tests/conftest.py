@@ -52,9 +52,10 @@ class RunningWorker:
 class WorkerThread(threading.Thread):
     """A worker on an event loop of its own, so that tests of any kind can call it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, with_masks: bool = True) -> None:
         super().__init__(name="worker under test", daemon=True)
         self.settings = settings
+        self.with_masks = with_masks
         self.ready = threading.Event()
         self.stop = asyncio.Event()
         self.worker: RunningWorker | None = None
@@ -81,7 +82,7 @@ class WorkerThread(threading.Thread):
                 raise RuntimeError("the worker ended while it started")
             await asyncio.sleep(0.01)
         services: Services = app.state.services
-        pools = (services.decoders, services.ocr_pool, getattr(services, "sam_pool", None))
+        pools = (services.decoders, services.ocr_pool, services.sam_pool if self.with_masks else None)
         await asyncio.gather(*(pool.wait_ready() for pool in pools if pool is not None))
         loop = asyncio.get_running_loop()
         token = self.settings.read_token() or ""
@@ -92,9 +93,9 @@ class WorkerThread(threading.Thread):
         await task
 
 
-def serving(settings: Settings) -> Iterator[RunningWorker]:
-    """A worker for the length of a fixture."""
-    thread = WorkerThread(settings)
+def serving(settings: Settings, *, with_masks: bool = True) -> Iterator[RunningWorker]:
+    """A worker for the length of a fixture; without masks it is not waited for the engine that makes them."""
+    thread = WorkerThread(settings, with_masks=with_masks)
     thread.start()
     assert thread.ready.wait(START_LIMIT_S), "the worker did not start"
     if thread.worker is None:

@@ -91,13 +91,15 @@ def _engine(task: str, identity: str, languages: list[str] | None = None) -> Eng
     return Engine(task=task, identity=identity, languages=languages, costs_money=False, leaves_machine=False)
 
 
-def _engines(services: Services) -> list[Engine]:
+def _engines(services: Services, not_available: list[NotAvailable]) -> list[Engine]:
+    """Those that work, or are still loading."""
     engines = [_engine("read_text", services.reader.identity, list(services.settings.ocr_languages))]
     if services.segmenter is not None:
         engines.append(_engine("segment_image", services.segmenter.identity))
     if services.tracker is not None:
         engines.append(_engine("track_video", services.tracker.identity))
-    return engines
+    lost = {row.tool for row in not_available}
+    return [engine for engine in engines if engine.task not in lost]
 
 
 def _not_available(services: Services) -> list[NotAvailable]:
@@ -120,12 +122,13 @@ def current_status(services: Services) -> Status:
     """The state right now; reads nothing from disk."""
     settings = services.settings
     trouble = services.trouble()
+    not_available = _not_available(services)
     return Status(
         version=worker_version(),
         ready=not trouble,
         not_ready_because=trouble or None,
-        engines=_engines(services),
-        not_available=_not_available(services) or None,
+        engines=_engines(services, not_available),
+        not_available=not_available or None,
         limits=Limits(**{name: getattr(settings, name) for name in Limits.model_fields}),
         queues=[_queue(pool.stats()) for pool in services.pools],
         jobs_running=services.jobs.running,

@@ -520,9 +520,9 @@ async def test_what_is_not_kept_any_more_is_tracked_again_and_the_result_says_so
             memory.write_text("spoiled", encoding="utf-8")
         engine.step_s = 0.0
         rest = await agent.call("track_video", **arguments, cursor=facts["cursor"])
+        assert any("tracked again" in note for note in rest["notes"])
         while "cursor" in rest:
             rest = await agent.call("track_video", **arguments, cursor=rest["cursor"])
-        assert any("tracked again" in note for note in rest["notes"])
         assert rest["coverage"]["done"] == rest["coverage"]["planned"]
     shutil.rmtree(folder)
     for worker in serving(brief(brief_data)):

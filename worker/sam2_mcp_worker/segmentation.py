@@ -53,7 +53,7 @@ def _not_available(reason: str, mend: str) -> WorkerError:
 _ONNX_LACKS = _not_available(
     "the SAM pair in ONNX is not there",
     "the operator sets SAM2_MCP_SAM_ONNX_ENCODER and SAM2_MCP_SAM_ONNX_DECODER with their SHA-256, or runs "
-    f"`sam2-mcp-worker models fetch {MOBILE_SAM}`",
+    f"`sam2-mcp-worker models fetch {MOBILE_SAM}`, and restarts the worker",
 )
 
 
@@ -68,7 +68,8 @@ def _sam2_lacks(settings: Settings) -> WorkerError | None:
     if absent:
         return _not_available(
             f"SAM 2 needs {', '.join(absent)}, which this worker has not installed",
-            "the operator installs sam2-mcp[worker,sam] and runs `sam2-mcp-worker models fetch`",
+            "the operator installs sam2-mcp[worker,sam] and runs `sam2-mcp-worker models fetch`, then restarts "
+            "the worker",
         )
     if settings.sam_weights is not None:
         if settings.sam_weights.is_file():
@@ -82,7 +83,7 @@ def _sam2_lacks(settings: Settings) -> WorkerError | None:
         return None
     return _not_available(
         f"the weights {settings.sam_model} are not there",
-        f"the operator runs `sam2-mcp-worker models fetch {model.name}`",
+        f"the operator runs `sam2-mcp-worker models fetch {model.name}` and restarts the worker",
     )
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -131,6 +132,21 @@ def test_a_wrong_file_is_named_and_replaced(mirror_of: Any, tmp_path: Path) -> N
 def test_a_host_that_is_not_there_is_named_as_such(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="fetch_failed"):
         fetch(model(), tmp_path, mirror="http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("mirror", ["http://host:port", "http://" + "a" * 70_000, "no address", "file:///etc"])
+def test_a_mirror_that_is_no_address_is_named_as_such(tmp_path: Path, mirror: str) -> None:
+    with pytest.raises(WorkerError, match="fetch_failed"):
+        fetch(model(), tmp_path, mirror=mirror)
+
+
+def test_two_at_once_both_bring_the_whole_file(mirror_of: Any, tmp_path: Path) -> None:
+    mirror = mirror_of(whole)
+    with ThreadPoolExecutor(8) as threads:
+        fetched = list(threads.map(lambda _: fetch(model(), tmp_path, mirror=mirror.url), range(16)))
+    assert sum(fetched) >= 1
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["w.pt"]
+    verify(model(), tmp_path)
 
 
 def test_absent_weights_are_missing_with_the_command_that_brings_them(tmp_path: Path) -> None:

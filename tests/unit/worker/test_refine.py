@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,3 +153,30 @@ async def test_a_picture_that_is_gone_leaves_the_boxes(segmenting_worker: Runnin
     (refined,) = await on_loop(segmenting_worker, coroutine)
     assert refined.mask is None
     assert refined.reason is not None and refined.reason.startswith("pixels_unreadable")
+
+
+async def test_a_network_that_is_busy_until_the_deadline_leaves_the_boxes_in_time(
+    segmenting_worker: RunningWorker, folder: Path
+) -> None:
+    path = folder / "picture.rgb"
+    path.write_bytes(np.asarray(Image.new("RGB", (300, 300))).tobytes())
+    pool = segmenting_worker.services.sam_pool
+    assert pool is not None
+    child = pool.stats().children[0].pid
+    assert child is not None
+    os.kill(child, signal.SIGSTOP)
+    try:
+        coroutine = refine(
+            segmenting_worker.services,
+            PixelFile(path, 300, 300),
+            "busy",
+            [BOX] * 5,
+            mask_dir=folder / "masks",
+            job="t",
+            deadline=Deadline.after(0.5),
+        )
+        refined = await asyncio.wait_for(on_loop(segmenting_worker, coroutine), 10)
+    finally:
+        os.kill(child, signal.SIGCONT)
+    assert len(refined) == 5
+    assert all(one.mask is None and one.reason is not None and "no time" in one.reason for one in refined)

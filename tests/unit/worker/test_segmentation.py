@@ -35,6 +35,7 @@ def test_without_weights_there_is_no_engine_and_the_mend_is_named(tmp_path: Path
     assert choice.engine is None
     assert choice.no_masks is not None
     assert "models fetch sam2.1_hiera_tiny" in choice.no_masks.public_text
+    assert "restarts the worker" in choice.no_masks.public_text
     assert choice.no_tracking is not None
     assert choice.no_tracking.code == choice.no_masks.code == "not_available"
 

@@ -5,6 +5,7 @@ Fetching is an operator's command: no tool call and no server start ever does it
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
@@ -87,7 +88,7 @@ def _fetch_file(address: str, file: ModelFile, path: Path, progress: Progress | 
         _check_space(path.parent, file)
         _download(address, file, part, progress)
         part.replace(path)
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise _failed(file, f"the host could not be read ({type(error).__name__})", address) from error
     except OSError as error:
         raise storage_error(error) from error
@@ -98,8 +99,9 @@ def _fetch_file(address: str, file: ModelFile, path: Path, progress: Progress | 
 def _clear_parts(path: Path) -> None:
     """Remove what fetches that were killed left: one that lives writes more often than that."""
     for part in path.parent.glob(f".{path.name}.*.part"):
-        if time.time() - part.stat().st_mtime > 2 * STALL_TIMEOUT_S:
-            part.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another fetch has just finished with it
+            if time.time() - part.stat().st_mtime > 2 * STALL_TIMEOUT_S:
+                part.unlink(missing_ok=True)
 
 
 def _check_space(folder: Path, file: ModelFile) -> None:

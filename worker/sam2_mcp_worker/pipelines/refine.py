@@ -10,12 +10,14 @@ text as the line's blot. With SAM 2.1's weights they are not measured.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sam2_mcp_worker.deadline import Deadline
-from sam2_mcp_worker.engines.ports import PROMPTS_PER_CHUNK, Box, ObjectMask, ObjectPrompt, Quality
+from sam2_mcp_worker.engines.embed_windows import prompts_per_step
+from sam2_mcp_worker.engines.ports import Box, ObjectMask, ObjectPrompt, Quality
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.boxes import area
 from sam2_mcp_worker.media.pixels import PixelFile
@@ -61,27 +63,30 @@ async def refine(
         boxes: within the picture, in pixels of it.
         mask_dir: an existing folder for the masks' PNGs (8-bit grey, exactly the mask's box).
         job: fair-queue key.
-        deadline: boxes that are not reached before it stay as they are.
+        deadline: boxes that are not cut before it stay as they are, also where the network is busy or still loads.
     """
     if services.segmenter is None:
         missing = services.segmenter_missing
         return [Refined(box, reason=missing.reason if missing else "no engine for masks is there") for box in boxes]
     refined: list[Refined] = []
-    for start in range(0, len(boxes), PROMPTS_PER_CHUNK):
-        chunk = boxes[start : start + PROMPTS_PER_CHUNK]
-        if deadline.expired:
+    at_once = prompts_per_step((pixels.width_px, pixels.height_px))
+    for start in range(0, len(boxes), at_once):
+        chunk = boxes[start : start + at_once]
+        cutting = services.segmenter.masks(
+            pixels,
+            content_key,
+            [ObjectPrompt(box) for box in chunk],
+            quality=quality,
+            mask_dir=mask_dir,
+            job=job,
+            timeout_s=services.settings.step_timeout_s,
+        )
+        try:
+            async with asyncio.timeout(deadline.remaining_s()):
+                masks = await cutting
+        except TimeoutError:
             refined += [Refined(box, reason="no time was left to cut it") for box in chunk]
             continue
-        try:
-            masks = await services.segmenter.masks(
-                pixels,
-                content_key,
-                [ObjectPrompt(box) for box in chunk],
-                quality=quality,
-                mask_dir=mask_dir,
-                job=job,
-                timeout_s=services.settings.step_timeout_s,
-            )
         except WorkerError as error:
             refined += [Refined(box, reason=error.reason) for box in chunk]
             continue

@@ -169,6 +169,23 @@ def sound_of(path: Path) -> tuple[float, float, float]:
         return start_s, end_s, float(np.sqrt((wave**2).mean()) / scale)
 
 
+async def test_sound_that_an_edit_list_hides_does_not_come_along(desk: Desk) -> None:
+    clip = index_clip(desk.folder / "clip.mp4", frames=24, fps=12, audio=True)
+    data = bytearray(clip.path.read_bytes())
+    media_time = data.rindex(b"elst") + 16  # of the track of sound: its first second is cut off
+    data[media_time : media_time + 4] = (48_000).to_bytes(4, "big")
+    clip.path.write_bytes(data)
+    assert (await desk.write(clip.path)).audio == "copied"
+    sizes = [_sound_sizes(path) for path in (clip.path, desk.out)]
+    assert 0.4 * len(sizes[0]) < len(sizes[1]) < 0.6 * len(sizes[0])
+    assert sizes[1][-1] == sizes[0][-1]
+
+
+def _sound_sizes(path: Path) -> list[int]:
+    with av.open(str(path)) as container:
+        return [packet.size for packet in container.demux(audio=0) if packet.dts is not None]
+
+
 async def test_sound_that_the_new_file_does_not_take_is_encoded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(video_join, "COPIED_AUDIO", ("pcm_mulaw",))
     clip = index_clip(desk.folder / "a.mov", audio=True, audio_codec="pcm_mulaw")

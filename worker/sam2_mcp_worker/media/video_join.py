@@ -7,7 +7,7 @@ taken over: no metadata, chapters, subtitles, attachments, cover pictures, furth
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from fractions import Fraction
 from heapq import merge
@@ -150,7 +150,7 @@ class _Sound:
         time_base = self._audio.time_base or Fraction(1, 1000)
         shift = round(self._origin_s / time_base)
         last: int | None = None
-        for packet in source.demux(self._audio):
+        for packet in _heard(source.demux(self._audio)):
             if packet.pts is None or packet.dts is None:
                 continue
             packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
@@ -170,6 +170,19 @@ class _Sound:
         for piece in resampler.resample(None):
             yield from self._stream.encode(piece)
         yield from self._stream.encode(None)
+
+
+def _heard(packets: Iterable[Packet[Any]]) -> Iterator[Packet[Any]]:
+    """Without what an edit list cuts off, which would come along unheard; one packet stays for the decoder's run-up."""
+    run_up: Packet[Any] | None = None
+    for packet in packets:
+        if packet.is_discard:
+            run_up = packet
+            continue
+        if run_up is not None:
+            yield run_up
+            run_up = None
+        yield packet
 
 
 def _audio_frames(source: InputContainer, audio: AudioStream) -> Iterator[av.AudioFrame]:

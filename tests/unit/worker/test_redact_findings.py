@@ -84,3 +84,11 @@ async def test_a_call_that_is_cancelled_while_its_file_is_kept_leaves_none(servi
     with pytest.raises(asyncio.CancelledError):
         await task
     assert list(services.artifacts.entries()) == []
+
+
+def test_what_reading_cannot_see_is_said_with_every_phrase() -> None:
+    findings = Findings(("홍길동",))
+    findings.cover_match(Match(0, (0,), "exact", ""), source="ocr")
+    (told,) = findings.to_json("fill", None)["not_verified"]
+    assert "turned" in told
+    assert "misreads" in told

@@ -45,6 +45,12 @@ def test_a_phrase_is_found_over_the_end_of_a_line_and_both_lines_are_told() -> N
     assert found("서울시 종로구 1번지", layer("주소 서울시", "종로구 1번지 2층")) == [((0, 1), "exact")]
 
 
+@pytest.mark.parametrize(("phrase", "lines"), [("Kims", ("we saw Ki-", "ms there")), ("A-12", ("no. A-", "12 is"))])
+def test_a_hyphen_at_the_end_of_a_line_belongs_to_the_phrase_or_not(phrase: str, lines: tuple[str, str]) -> None:
+    assert found(phrase, ocr(*lines)) == [((0, 1), "exact")]
+    assert found(phrase, ocr(lines[0].replace("-", "- and"), lines[1])) == []
+
+
 def test_a_phrase_that_wraps_within_a_column_is_found_though_another_column_lies_between() -> None:
     left, right = ["계약번호 A-12", "34-5678 입니다"], ["오른쪽 첫 줄", "오른쪽 둘째 줄"]
     lines = [

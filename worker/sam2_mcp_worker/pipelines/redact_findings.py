@@ -19,6 +19,11 @@ REVERSIBLE = (
     "pixelated and blurred areas can be reversed, letters above all: they are for looks. Use method 'fill' for secrets"
 )
 
+UNREADABLE = (
+    "whether a phrase also stands in print that OCR does not read or misreads: turned or upside down, handwritten, "
+    "very faint; phrases of fewer than 5 letters are found only where every letter is read right"
+)
+
 
 @dataclass(slots=True)
 class Findings:
@@ -63,8 +68,10 @@ class Findings:
                 }
             self.not_found.append(entry)
 
-    def _note_areas_only(self) -> None:
-        """Say what covering given places does not look for."""
+    def _note_limits(self) -> None:
+        """Say what covering given places does not look for, and what looking for phrases cannot see."""
+        if self.phrases and self.covered:
+            self.not_verified.append(UNREADABLE)
         if not self.phrases:
             self.not_verified.append(
                 "whether what was covered also stands elsewhere: only the given places were covered"
@@ -79,7 +86,7 @@ class Findings:
 
     def to_json(self, method: Method, artifact: Artifact | None) -> dict[str, Any]:
         """The whole result."""
-        self._note_areas_only()
+        self._note_limits()
         return {
             "status": self.status,
             "handle": artifact.handle if artifact else None,

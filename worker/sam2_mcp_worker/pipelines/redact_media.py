@@ -79,11 +79,11 @@ def kind_of(path: Path) -> Kind:
     """What kind of file it is, by its first bytes; what is neither PDF nor picture is tried as a video."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    if b"%PDF-" in head:
-        return "pdf"
     riff_picture = head[:4] == b"RIFF" and head[8:12] == b"WEBP"
     boxed_picture = head[4:8] == b"ftyp" and head[8:12] in _PICTURE_BRANDS
-    return "image" if head.startswith(_IMAGE_MARKS) or riff_picture or boxed_picture else "video"
+    if head.startswith(_IMAGE_MARKS) or riff_picture or boxed_picture:
+        return "image"  # also when a comment of it holds a PDF's mark: what comes out is nothing but pixels
+    return "pdf" if b"%PDF-" in head else "video"
 
 
 def _still_there(services: Services) -> Any:

@@ -21,7 +21,7 @@ from sam2_mcp_worker.media.boxes import overlap, rounded_out, same_line, scaled
 from sam2_mcp_worker.media.pdf import PdfFile, suggested_px_per_pt
 from sam2_mcp_worker.media.pdf_geometry import BoxPt
 from sam2_mcp_worker.media.pdf_redaction import PdfRedaction, PdfRegion, find_words, redact_pdf
-from sam2_mcp_worker.media.redact_words import plain
+from sam2_mcp_worker.media.redact_words import MIN_CHARS, plain
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.inspect_page import PAGE_LIMIT_S, PageRequest
 from sam2_mcp_worker.pipelines.inspect_pdf import EXTRA_PAGES_IN_FLIGHT, count_pages, key_of, page_result
@@ -80,6 +80,8 @@ class PdfRedactor:
         if not self._regions:
             return self._findings.to_json("fill", None)
         out = await self._redact_and_check()
+        if self._task.request.phrases:
+            self._findings.not_verified += _limits(self._task.request.phrases)
         name = output_name(self._task.stored.name, ".pdf", self._task.request.phrases)
         artifact = await keep(self._task.services, out, name=name, mime_type="application/pdf")
         return self._findings.to_json("fill", artifact)
@@ -277,6 +279,14 @@ def _with_margin(box: BoxPt) -> BoxPt:
 def _box(values: Sequence[float]) -> BoxPt:
     x0, y0, x1, y1 = values
     return x0, y0, x1, y1
+
+
+def _limits(phrases: Sequence[str]) -> list[str]:
+    """What looking for phrases in a PDF leaves open."""
+    unseen = "whether a phrase stands in a picture that no page shows: in a hidden layer, cut off, or covered by others"
+    short = [phrase for phrase in phrases if len(plain(phrase)) < MIN_CHARS]
+    titles = f"titles, names and addresses: phrases of one character ({', '.join(short)}) were looked for in pages only"
+    return [unseen, *([titles] if short else [])]
 
 
 def _changes(done: PdfRedaction) -> list[str]:

@@ -27,6 +27,9 @@ TOLD_ERRORS = 0.45
 _NEXT_LINE_HEIGHTS = 2.5
 _SHARED_WIDTH = 0.5
 
+# As print and text layers have them; the last is what pdfium tells of one.
+LINE_END_HYPHENS = "-\u2010\u2011\ufffe"
+
 AnyBox = tuple[float, float, float, float]
 
 
@@ -104,7 +107,10 @@ class _Running:
 
     def __init__(self, lines: Sequence[ReadLine], order: Sequence[int]) -> None:
         self._lines = lines
-        self._text, self._text_lines = _joined((index, normalised(lines[index].text)) for index in order)
+        texts = [(index, normalised(lines[index].text)) for index in order]
+        # A hyphen at the end of a line may belong to a word or not.
+        unbroken = [(index, text.rstrip(LINE_END_HYPHENS)) for index, text in texts]
+        self._texts = [_joined(texts)] + ([_joined(unbroken)] if unbroken != texts else [])
         self._letters, self._letter_lines = _joined((index, letters(lines[index].text)) for index in order)
 
     def matches(self, index: int, phrase: str) -> Iterator[Match]:
@@ -112,10 +118,11 @@ class _Running:
         if not wanted:
             return
         exact = set()
-        for start in _occurrences(wanted, self._text):
-            touched = _unique(self._text_lines[start : start + len(wanted)])
-            exact.add(touched)
-            yield Match(index, touched, "exact", phrase)
+        for text, owners in self._texts:
+            for start in _occurrences(wanted, text):
+                touched = _unique(owners[start : start + len(wanted)])
+                exact.add(touched)
+                yield Match(index, touched, "exact", phrase)
         for found in self._near(letters(phrase)):
             touched = _unique(self._letter_lines[found.start : found.end])
             if touched not in exact and not all(self._lines[i].exact for i in touched):

@@ -158,6 +158,7 @@ def pytest_configure() -> None:
 
     The station starts bridges as `python`, which is this very interpreter only if its folder comes first.
     """
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests that import ONNX Runtime before the engines report nothing either
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     for name in list(os.environ):
         if name.startswith("SAM2_MCP_") and name not in ("SAM2_MCP_TESSDATA_DIR", "SAM2_MCP_WRITE_GOLDEN"):

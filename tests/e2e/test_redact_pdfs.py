@@ -137,12 +137,13 @@ async def test_a_phrase_that_wraps_is_gone_from_both_lines(worker: RunningWorker
     assert extracted(out) == ["주소서울시2층보험료안내"]
 
 
-async def test_one_letter_covers_its_whole_line(worker: RunningWorker, tmp_path: Path) -> None:
-    path = Document().page("김 씨의 계약", "다른 줄").save(tmp_path / "a.pdf")
+async def test_one_letter_goes_wherever_it_stands_in_a_text_layer(worker: RunningWorker, tmp_path: Path) -> None:
+    path = Document().page("김 씨의 계약", "다른 김").save(tmp_path / "a.pdf")
     agent = Agent(worker)
     result = await agent.call("redact_media", source=await agent.upload(path), phrases=["김"])
     out = await fetched(worker, result, tmp_path / "out.pdf")
-    assert extracted(out) == ["다른줄"]
+    assert extracted(out) == ["씨의계약다른"]
+    assert any("phrases of one character (김)" in text for text in result["not_verified"])
 
 
 async def test_a_phrase_that_is_not_there_is_named_with_the_closest_reading(worker: RunningWorker, mixed: Path) -> None:

@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     )
     # The hard kill for one native step. The slowest honest step takes 2.5 s, on a busy machine 4 times as long.
     step_timeout_s: float = Field(
-        20.0, gt=0, le=600, description="A single page render or tile reading is killed after this."
+        20.0, gt=0, le=600, description="A single step, such as a page, a tile, an embedding or a frame, is killed after this."
     )
 
     max_upload_bytes: int = Field(
@@ -109,7 +109,7 @@ class Settings(BaseSettings):
     ocr_processes: int = Field(0, ge=0, le=64, description="OCR child processes; 0 means one per core, at most 4.")
     decoder_processes: int = Field(2, ge=1, le=64, description="Child processes that decode PDFs and images.")
     decoder_memory_bytes: int = Field(
-        DECODER_MEMORY_LIMIT_BYTES, ge=256 * 1024**2, description="Address space of one decoder child."
+        DECODER_MEMORY_LIMIT_BYTES, ge=256 * 1024**2, description="Address space of one decoder or redaction child."
     )
     ocr_languages: CommaList = Field(("kor",), description="Languages to read, by their traineddata names.")
     tessdata_dir: Path | None = Field(
@@ -121,7 +121,7 @@ class Settings(BaseSettings):
         "decoder pair), `off`, or `auto`: the first of these that is there.",
     )
     sam_model: Literal["sam2.1_hiera_tiny", "sam2.1_hiera_small", "sam2.1_hiera_base_plus", "sam2.1_hiera_large"] = (
-        Field("sam2.1_hiera_tiny", description="Size of SAM 2.1; larger ones do not fit a 30 s call on two cores.")
+        Field("sam2.1_hiera_tiny", description="Size of SAM 2.1; larger ones are slower, tiny is what 30 s on two cores are enough for.")
     )
     models_dir: Path | None = Field(
         None, description="Where `sam2-mcp-worker models fetch` keeps weights; by default `models` in the data folder."

@@ -57,7 +57,7 @@ def test_every_size_has_the_parts_that_only_2_1_has(model: str) -> None:
 
 
 def test_an_unknown_size_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(WorkerError, match=r"unknown_model.*sam2.1_hiera_tiny"):
+    with pytest.raises(WorkerError, match=r"model_unknown.*sam2.1_hiera_tiny"):
         build_network("sam2_hiera_tiny")
 
 

@@ -59,10 +59,10 @@ def build_network(model: str) -> Network:
     makes them. A state dict of 2.1 fits only when all of them are there.
 
     Raises:
-        WorkerError: `unknown_model`.
+        WorkerError: `model_unknown`.
     """
     if model not in _BUILDERS:
-        raise WorkerError("unknown_model", f"model {model} is not known", rule=f"one of {', '.join(MODELS)}")
+        raise WorkerError("model_unknown", f"model {model} is not known", rule=f"one of {', '.join(MODELS)}")
     network = _BUILDERS[model]()
     network.no_obj_embed_spatial = torch.nn.Parameter(torch.randn(1, network.mem_dim) * INIT_STD)
     network.obj_ptr_tpos_proj = torch.nn.Linear(network.hidden_dim, network.mem_dim)

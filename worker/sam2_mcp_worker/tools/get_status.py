@@ -57,6 +57,8 @@ class Limits(BaseModel):
     max_upload_bytes: int
     max_picture_pixels: int
     max_pages: int
+    max_video_s: float
+    max_track_frames: int
     result_max_chars: int
     retention_h: float
 

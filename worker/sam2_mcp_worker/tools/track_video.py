@@ -23,7 +23,8 @@ REST_CHARS = 4000
 
 DESCRIPTION = """\
 Follows objects through a video with SAM 2: mark them by boxes and/or points in the frame on screen \
-at start_s, get their box and area per frame, or that they are lost. Use segment_image for pictures. \
+at start_s, get rows [time_s, x0, y0, x1, y1, area_px] per object, or that it is lost. Use \
+segment_image for pictures. \
 Parameters: source (file_... handle, path below an allowed folder, or https URL), boxes \
 ([x0, y0, x1, y1] px, origin top left), points, start_s, end_s, every_s, quality, cursor. Without \
 every_s the frames are spread evenly over start_s..end_s, as many as this machine gets through in \

@@ -73,12 +73,13 @@ def test_the_object_is_cut_out_redacted_and_verified(
     assert iou(black, drawn.truths[1]) > 0.8  # the mask is covered with a margin
 
 
-def test_without_an_engine_the_demo_says_so_and_ends_well(station: str, drawn: Scene, tmp_path: Path) -> None:
+def test_without_an_engine_the_demo_says_so_and_redacts_the_box(station: str, drawn: Scene, tmp_path: Path) -> None:
     for worker in serving(Settings(port=0, data_dir=tmp_path / "data", ocr_processes=1, segmenter="off")):
         result, said = cut(station, worker, drawn, drawn.boxes[1], tmp_path)
     assert "switched off" in result.cut_out["not_available"]
     assert any("no object was cut out" in line for line in said)
-    assert result.files == []
+    assert result.cut_out["redaction"] == "done"
+    assert [Path(file).name for file in result.files] == ["cover-redacted.png"]
 
 
 def test_boxes_of_the_layout_are_rounded_out_to_pixels() -> None:

@@ -1,6 +1,6 @@
 """The demo's last step: an object of the leaflet's cover is cut out to its mask, and the mask is redacted.
 
-Says which engine did it. Without an engine, or where the worker refuses, it says so, and the demo goes on.
+Says which engine did it. Without an engine it says so and the box around the object is redacted instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def cut_and_redact(session: StationSession, worker_url: str, cut: CutOut, out_di
         facts = _to_the_end(session, "segment_image", {"source": source, "boxes": [list(cut.box_xyxy_px)]})
     except WorkerError as error:
         result.cut_out = {"not_available": error.what}
-        say(f"no object was cut out: {error.what}")
+        say(f"no object was cut out, its box is redacted instead: {error.what}")
+        _redact(session, worker_url, source, {"box_xyxy_px": list(cut.box_xyxy_px)}, out_dir, say)
         return
     found = facts["objects"][0]
     result.cut_out = {"engine": facts["engine"], "object": cut.name, "status": found["status"]}
@@ -55,14 +56,15 @@ def cut_and_redact(session: StationSession, worker_url: str, cut: CutOut, out_di
         f"segment_image: {cut.name} cut out by {facts['engine']}, {found['area_pct']} % of the cover, "
         f"predicted IoU {found['predicted_iou']}, {result.calls_s[-1]} s"
     )
-    _redact(session, worker_url, source, found["mask"], out_dir, say)
+    _redact(session, worker_url, source, {"handle": found["mask"].removeprefix("artifact://")}, out_dir, say)
 
 
-def _redact(session: StationSession, worker_url: str, source: str, mask: str, out_dir: Path, say: Say) -> None:
-    regions = [{"handle": mask.removeprefix("artifact://")}]
+def _redact(
+    session: StationSession, worker_url: str, source: str, region: dict[str, Any], out_dir: Path, say: Say
+) -> None:
     result = session.result
     try:
-        facts = _to_the_end(session, "redact_media", {"source": source, "regions": regions})
+        facts = _to_the_end(session, "redact_media", {"source": source, "regions": [region]})
     except WorkerError as error:
         result.cut_out["redaction"] = error.what
         say(f"nothing was redacted: {error.what}")

@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     )
     # The hard kill for one native step. The slowest honest step takes 2.5 s, on a busy machine 4 times as long.
     step_timeout_s: float = Field(
-        20.0, gt=0, le=600, description="A single step, such as a page, a tile, an embedding or a frame, is killed after this."
+        20.0, gt=0, le=600, description="A single step (a page, a tile, an embedding, a frame) is killed after this."
     )
 
     max_upload_bytes: int = Field(
@@ -121,7 +121,10 @@ class Settings(BaseSettings):
         "decoder pair), `off`, or `auto`: the first of these that is there.",
     )
     sam_model: Literal["sam2.1_hiera_tiny", "sam2.1_hiera_small", "sam2.1_hiera_base_plus", "sam2.1_hiera_large"] = (
-        Field("sam2.1_hiera_tiny", description="Size of SAM 2.1; larger ones are slower, tiny is what 30 s on two cores are enough for.")
+        Field(
+            "sam2.1_hiera_tiny",
+            description="Size of SAM 2.1; larger ones are slower, 30 s on two cores are meant for tiny.",
+        )
     )
     models_dir: Path | None = Field(
         None, description="Where `sam2-mcp-worker models fetch` keeps weights; by default `models` in the data folder."

@@ -226,7 +226,8 @@ def test_the_configuration_names_what_decides_about_masks() -> None:
     assert config["onnx"] is onnx
 
 
-def test_the_child_neither_installs_nor_calls_out(tmp_path: Path) -> None:
+def test_the_child_neither_installs_nor_calls_out_nor_spins(tmp_path: Path) -> None:
     env = child_env(tmp_path)
+    assert env["GOMP_SPINCOUNT"] == "0"
     assert (env["YOLO_OFFLINE"], env["HF_HUB_OFFLINE"], env["YOLO_AUTOINSTALL"]) == ("1", "1", "0")
     assert Path(env["YOLO_CONFIG_DIR"]).is_relative_to(tmp_path)

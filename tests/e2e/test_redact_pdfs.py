@@ -146,6 +146,26 @@ async def test_one_letter_goes_wherever_it_stands_in_a_text_layer(worker: Runnin
     assert any("phrases of one character (김)" in text for text in result["not_verified"])
 
 
+async def test_a_phrase_over_a_page_break_is_covered_on_both_pages(worker: RunningWorker, tmp_path: Path) -> None:
+    document = (
+        Document()
+        .page("계약자는 홍길동 과장", "담당자 이름은 홍길동", "- 1 -")
+        .page("머리글", "과장 입니다", "보험 안내")
+    )
+    agent = Agent(worker)
+    source = await agent.upload(document.save(tmp_path / "a.pdf"))
+    result = await agent.call("redact_media", source=source, phrases=["홍길동 과장"])
+    assert result["status"] == "done"
+    assert extracted(await fetched(worker, result, tmp_path / "out.pdf")) == ["계약자는-1-", "머리글보험안내"]
+
+
+async def test_a_region_under_which_nothing_stands_is_told(worker: RunningWorker, mixed: Path) -> None:
+    agent = Agent(worker)
+    regions = [{"page_number": 1, "box_xyxy_pt": [500, 800, 501, 801]}]
+    result = await agent.call("redact_media", source=await agent.upload(mixed), regions=regions)
+    assert any("nothing stood under the regions of pages [1]" in text for text in result["notes"])
+
+
 async def test_a_phrase_that_is_not_there_is_named_with_the_closest_reading(worker: RunningWorker, mixed: Path) -> None:
     agent = Agent(worker)
     result = await agent.call("redact_media", source=await agent.upload(mixed), phrases=["보험 증권 안네", SECRET])

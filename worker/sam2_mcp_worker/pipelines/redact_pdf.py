@@ -7,6 +7,7 @@ regions, and the pages that changed are drawn from the output and read once more
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,14 @@ from sam2_mcp_worker.jobs import JOB_LIMIT_S
 from sam2_mcp_worker.media.boxes import overlap, rounded_out, same_line, scaled
 from sam2_mcp_worker.media.pdf import PdfFile, suggested_px_per_pt
 from sam2_mcp_worker.media.pdf_geometry import BoxPt
-from sam2_mcp_worker.media.pdf_redaction import PdfRedaction, PdfRegion, find_words, redact_pdf
+from sam2_mcp_worker.media.pdf_redaction import PdfRedaction, PdfRegion, RedactedPage, find_words, redact_pdf
 from sam2_mcp_worker.media.redact_words import MIN_CHARS, plain
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.inspect_page import PAGE_LIMIT_S, PageRequest
 from sam2_mcp_worker.pipelines.inspect_pdf import EXTRA_PAGES_IN_FLIGHT, count_pages, key_of, page_result
 from sam2_mcp_worker.pipelines.read_picture import PictureReader
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
+from sam2_mcp_worker.pipelines.redact_page_breaks import over_page_break
 from sam2_mcp_worker.pipelines.redact_phrases import Match, ReadLine, find_phrases
 from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 
@@ -125,6 +127,9 @@ class PdfRedactor:
         self._pages = {page.page_number: page for page in pages}
         for page in pages:
             await self._plan_matches(page)
+        for before, after in itertools.pairwise(pages):
+            if after.page_number == before.page_number + 1:
+                await self._plan_over_break(before, after)
         lines = [line for page in pages for line in page.lines]
         places = [
             {"page_number": page.page_number, "box_xyxy_pt": [round(v, 1) for v in line.box]}
@@ -157,6 +162,18 @@ class PdfRedactor:
                 self._findings.cover_match(match, **_about(region, "text_layer" if line.exact else "ocr"))
                 planned = True
         return planned
+
+    async def _plan_over_break(self, before: _PageLines, after: _PageLines) -> None:
+        """Plan whole lines for phrases that one page begins and the next ends."""
+        phrases = self._task.request.phrases
+        for broken in await asyncio.to_thread(over_page_break, phrases, before.lines, after.lines):
+            for page, indices in ((before, broken.before), (after, broken.after)):
+                for line in (page.lines[index] for index in indices):
+                    region = PdfRegion(page.page_number, _with_margin(line.box))
+                    if region not in self._regions:
+                        self._regions.append(region)
+                        about = _about(region, "text_layer" if line.exact else "ocr")
+                        self._findings.cover_match(broken.match, **about)
 
     def _covers_word(self, page_number: int, line: ReadLine) -> bool:
         """Whether the characters themselves were found in this line of the text layer."""
@@ -281,6 +298,10 @@ def _box(values: Sequence[float]) -> BoxPt:
     return x0, y0, x1, y1
 
 
+def _took_anything(page: RedactedPage) -> bool:
+    return bool(page.rasterised or page.characters or page.paths or page.pictures or page.annotations)
+
+
 def _limits(phrases: Sequence[str]) -> list[str]:
     """What looking for phrases in a PDF leaves open."""
     unseen = "whether a phrase stands in a picture that no page shows: in a hidden layer, cut off, or covered by others"
@@ -302,6 +323,9 @@ def _changes(done: PdfRedaction) -> list[str]:
     notes = [f"{count} {what}" for count, what in counted if count]
     if done.metadata:
         notes.append("metadata was removed")
+    empty = [page.page_number for page in done.pages if not _took_anything(page)]
+    if empty:
+        notes.append(f"nothing stood under the regions of pages {empty[:MAX_TOLD_PAGES]}: look whether they are right")
     if done.decrypted:
         notes.append("the source had a password, the result has none")
     notes += [

@@ -112,7 +112,16 @@ async def _open_desk(stack: AsyncExitStack, weights: Weights, folder: Path, thre
     plain_env = {name: env[name] for name in ("YOLO_OFFLINE", "YOLO_AUTOINSTALL", "YOLO_CONFIG_DIR")}
     parts_config = {**weights.config, "threads": threads}
     pools = [
-        ChildPool(name, module, size=1, config=cfg, memory_limit_bytes=0, env=e, recycle_growth_bytes=None)
+        ChildPool(
+            name,
+            module,
+            size=1,
+            config=cfg,
+            memory_limit_bytes=0,
+            env=e,
+            recycle_growth_bytes=None,
+            start_timeout_s=sam.START_TIMEOUT_S,
+        )
         for name, module, cfg, e in (
             ("plain", "sam2_mcp_worker.bench.plain_ultralytics", {"weights": str(weights.checkpoint)}, plain_env),
             ("parts", "sam2_mcp_worker.bench.sam_parts", parts_config, env),

@@ -276,3 +276,21 @@ async def test_titles_keep_words_that_can_still_be_read_on_the_page(tmp_path: Pa
     assert done.renamed == 1
     with pikepdf.open(tmp_path / "out.pdf") as pdf, pdf.open_outline() as outline:
         assert [item.title for item in outline.root] == [f"{KEPT} matters", "[redacted]"]
+
+
+async def test_what_programs_keep_of_a_drawing_for_themselves_is_gone(tmp_path: Path) -> None:
+    """PDFpen keeps the text of every overlay as RTF beside its drawing; Korean is numbers there."""
+    desk = Desk()
+    source = desk.stream(b"{\\rtf1 \\uc0\\u44608 \\u52384 \\u49688 }")
+    drawing = desk.form(show(SECRET), PDFpenDictionary=source)
+    page = desk.page(kept_line() + "/X Do", XObject={"X": drawing})
+    page.Vendor = source
+    desk.pdf.Root.Vendor = source
+    note = Dictionary(Type=Name.Annot, Subtype=Name.Square, Rect=Array([9, 9, 20, 20]), Vendor=source)
+    page.Annots = Array([desk.pdf.make_indirect(note)])
+    out, done = await without(desk.save(), [SECRET], tmp_path)
+    assert done.pages[0].rasterised == ""
+    assert not any(b"rtf1" in stream for stream in byte_streams(out))
+    with pikepdf.open(out) as pdf:
+        assert "/BBox" in next(iter(pdf.pages[0].obj.Resources.XObject.values()))
+        assert len(pdf.pages[0].obj.Annots) == 1

@@ -22,6 +22,7 @@ from sam2_mcp_worker.media.redact_pdf_content import clean_page_content, has_odd
 from sam2_mcp_worker.media.redact_pdf_fonts import prune_fonts
 from sam2_mcp_worker.media.redact_pdf_glyphs import PageCut, cut_glyphs
 from sam2_mcp_worker.media.redact_pdf_names import replace_names
+from sam2_mcp_worker.media.redact_pdf_private import drop_private_data
 from sam2_mcp_worker.media.redact_pdf_raster import rasterise
 from sam2_mcp_worker.media.redact_pdf_scrub import scrub
 from sam2_mcp_worker.media.redact_pdf_syntax import page_resources
@@ -146,6 +147,7 @@ def _finish(pdf: pikepdf.Pdf, pages: list[_Page], params: dict[str, Any], page_c
     gone = sorted({*forms, *needles(word for page in pages for word in _telling(page.text, page.rest))})
     done = scrub(pdf, gone)
     done.renamed += replace_names(pdf, gone)
+    drop_private_data(pdf)
     return {
         "page_count": page_count,
         "pages": [_page_report(page) for page in pages],

@@ -16,6 +16,7 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name, String
 
 from sam2_mcp_worker.media.redact_pdf_names import KNOWN_NAMES, is_known
+from sam2_mcp_worker.media.redact_pdf_private import private_keys
 from sam2_mcp_worker.media.redact_pdf_syntax import name_text
 from sam2_mcp_worker.media.redact_picture_metadata import tells
 from sam2_mcp_worker.media.redact_words import found_in_bytes
@@ -52,6 +53,7 @@ def pdf_verify_file(params: dict[str, Any]) -> dict[str, Any]:
         objects = len(pdf.objects)
         for item in [pdf.trailer, *pdf.objects]:
             problems += _walk(item, forms)
+            problems += [f"{key} is still there, private to a program" for key in private_keys(item)]
             if isinstance(item, pikepdf.Stream) and tells(item):
                 problems.append("a picture holds metadata")
     return {"problems": sorted(set(problems)), "streams": streams, "objects": objects}

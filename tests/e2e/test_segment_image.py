@@ -330,6 +330,21 @@ async def test_an_object_that_breaks_the_network_takes_no_neighbour_along(
         await agent.call("segment_image", source=handle, boxes=[poison])
 
 
+async def test_what_failed_is_tried_again_by_the_same_call(
+    segmenting_worker: RunningWorker, drawn: Scene, tmp_path: Path, poison: list[int]
+) -> None:
+    agent = Agent(segmenting_worker)
+    handle = await agent.upload(saved(drawn.picture, tmp_path / "shapes.png"))
+    both: dict[str, Any] = {"source": handle, "boxes": [list(drawn.boxes[0]), list(poison)]}
+    alone: dict[str, Any] = {"source": handle, "boxes": [list(poison)], "quality": "fast"}
+    assert (await agent.call("segment_image", **both))["coverage"]["failed"] == [2]
+    with pytest.raises(ToolFailure, match=r"^\[decoder_crashed\]"):
+        await agent.call("segment_image", **alone)
+    poison[:] = [-1, -1, -1, -1]  # no prompt is like that: whatever was wrong with the network is over
+    assert (await agent.call("segment_image", **both))["coverage"]["failed"] == []
+    assert (await agent.call("segment_image", **alone))["coverage"]["done"] == 1
+
+
 async def test_a_call_while_the_network_loads_says_so_in_time_and_the_next_one_has_the_masks(
     onnx_pair: OnnxPair, tmp_path: Path
 ) -> None:

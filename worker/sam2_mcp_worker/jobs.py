@@ -86,10 +86,13 @@ class Jobs:
         """How many jobs still work."""
         return sum(not job.finished for job in self._jobs.values())
 
-    def join(self, key: str, items: tuple[int, ...], start: Start) -> JobVisit:
-        """A context in which the caller takes part in the job `key`, which is started when there is none."""
+    def join(self, key: str, items: tuple[int, ...], start: Start, *, retry: bool = False) -> JobVisit:
+        """A context in which the caller takes part in the job `key`, which is started when there is none.
+
+        With `retry` a finished job in which items failed is not good enough: it is started anew.
+        """
         job = self._jobs.get(key)
-        if job is None or (job.finished and not job.coverage.complete and (job.error is None or job.error_told)):
+        if job is None or (job.finished and _wanting(job, retry=retry)):
             job = self._jobs[key] = Job(key, items)
             job.task = asyncio.create_task(self._run(job, start), name=f"job {key[:8]}")
         return JobVisit(self, job)
@@ -145,6 +148,13 @@ class Jobs:
                 job.timer.cancel()
             self._stop(job)
         await asyncio.gather(*(job.task for job in jobs if job.task), return_exceptions=True)
+
+
+def _wanting(job: Job, *, retry: bool) -> bool:
+    """Whether a finished job left something undone that another run may do."""
+    if retry and job.coverage.failed:
+        return True
+    return not job.coverage.complete and (job.error is None or job.error_told)
 
 
 class JobVisit:

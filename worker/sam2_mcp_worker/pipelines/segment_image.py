@@ -105,7 +105,9 @@ async def segment_image(services: Services, request: Request) -> Segmentation:
     work = _Work(services, services.segmenter, stored, image, prompts.objects, request.quality)
     before = from_cursor(TOOL, work.key, request.cursor, len(work.numbers))
 
-    async with services.jobs.join(work.key, work.numbers, lambda job: _run(work, job)) as job:
+    # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
+    retry = not request.cursor.strip()
+    async with services.jobs.join(work.key, work.numbers, lambda job: _run(work, job), retry=retry) as job:
         await job.wait(deadline)
         if job.task is not None and not job.finished:  # every object is settled, the pictures of them are not yet
             await asyncio.wait({job.task}, timeout=deadline.remaining_s())

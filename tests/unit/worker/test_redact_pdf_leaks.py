@@ -262,11 +262,12 @@ def test_a_hyphen_at_the_end_of_a_line_counts_or_not() -> None:
     assert not found_in_text("Zanzi bark", [plain("Zanzi-bar")])
 
 
-async def test_titles_keep_words_that_can_still_be_read_on_the_page(tmp_path: Path) -> None:
+async def test_titles_keep_words_that_stay_on_the_page_and_longer_words(tmp_path: Path) -> None:
     desk = Desk()
     desk.page(kept_line() + show(f"{SECRET} {KEPT}"))
     with desk.pdf.open_outline() as outline:
-        outline.root += [pikepdf.OutlineItem(f"{KEPT} matters", 0), pikepdf.OutlineItem(f"In {SECRET}", 0)]
+        titles = [f"{KEPT} matters", f"In {SECRET}", f"{SECRET}ian songs"]
+        outline.root += [pikepdf.OutlineItem(title, 0) for title in titles]
     source = tmp_path / "in.pdf"
     source.write_bytes(desk.save())
     box = (50.0, HEIGHT - 324.0, 250.0, HEIGHT - 290.0)
@@ -275,7 +276,7 @@ async def test_titles_keep_words_that_can_still_be_read_on_the_page(tmp_path: Pa
     )
     assert done.renamed == 1
     with pikepdf.open(tmp_path / "out.pdf") as pdf, pdf.open_outline() as outline:
-        assert [item.title for item in outline.root] == [f"{KEPT} matters", "[redacted]"]
+        assert [item.title for item in outline.root] == [f"{KEPT} matters", "[redacted]", f"{SECRET}ian songs"]
 
 
 async def test_what_programs_keep_of_a_drawing_for_themselves_is_gone(tmp_path: Path) -> None:

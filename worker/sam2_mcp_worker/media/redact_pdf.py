@@ -24,7 +24,7 @@ from sam2_mcp_worker.media.redact_pdf_glyphs import PageCut, cut_glyphs
 from sam2_mcp_worker.media.redact_pdf_names import replace_names
 from sam2_mcp_worker.media.redact_pdf_private import drop_private_data
 from sam2_mcp_worker.media.redact_pdf_raster import rasterise
-from sam2_mcp_worker.media.redact_pdf_scrub import scrub
+from sam2_mcp_worker.media.redact_pdf_scrub import GoneWords, scrub
 from sam2_mcp_worker.media.redact_pdf_syntax import page_resources
 from sam2_mcp_worker.media.redact_pdf_text import page_chars, under
 from sam2_mcp_worker.media.redact_pdf_unseen import drop_unseen_appearances
@@ -144,7 +144,8 @@ def _finish(pdf: pikepdf.Pdf, pages: list[_Page], params: dict[str, Any], page_c
             _clean_page(pdf, page_object, page, params)
     drop_unseen_appearances(pdf)
     strip_pictures(pdf)
-    gone = sorted({*forms, *needles(word for page in pages for word in _telling(page.text, page.rest))})
+    told = needles(word for page in pages for word in _telling(page.text, page.rest))
+    gone = GoneWords(forms, told)
     done = scrub(pdf, gone)
     done.renamed += replace_names(pdf, gone)
     drop_private_data(pdf)

@@ -6,15 +6,14 @@ it stands, so that what refers to it still finds it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pikepdf
 import pymupdf
 from pikepdf import Array, Dictionary, Name
 
+from sam2_mcp_worker.media.redact_pdf_scrub import GoneWords
 from sam2_mcp_worker.media.redact_pdf_syntax import name_text
-from sam2_mcp_worker.media.redact_words import found_in_bytes
 
 # Standard fonts and encodings, structure types and page modes that MuPDF has no constants for.
 _FURTHER = (
@@ -43,11 +42,11 @@ def is_known(name: str) -> bool:
     return name[1:].encode("utf-8", "surrogateescape") in KNOWN_NAMES
 
 
-def replace_names(pdf: pikepdf.Pdf, forms: Sequence[str]) -> int:
+def replace_names(pdf: pikepdf.Pdf, gone: GoneWords) -> int:
     """Replace names that hold one of the words; returns how many different ones."""
-    if not forms:
+    if not gone.phrases and not gone.told:
         return 0
-    renaming = _Renaming(forms)
+    renaming = _Renaming(gone)
     for item in pdf.objects:
         renaming.clean(item, "", 0)
         for key in _NAMED & set(item.keys()) if isinstance(item, Dictionary) else ():
@@ -56,13 +55,13 @@ def replace_names(pdf: pikepdf.Pdf, forms: Sequence[str]) -> int:
 
 
 class _Renaming:
-    def __init__(self, forms: Sequence[str]) -> None:
-        self._forms = forms
+    def __init__(self, gone: GoneWords) -> None:
+        self._gone = gone
         self.taken: dict[str, str] = {}
 
     def _other(self, name: str) -> str | None:
         """The replacement; None when the name stays."""
-        if is_known(name) or not found_in_bytes(name.encode("utf-8", "surrogateescape"), self._forms, strings=False):
+        if is_known(name) or not self._gone.held_by(name.encode("utf-8", "surrogateescape")):
             return None
         return self.taken.setdefault(name, f"/Redacted{len(self.taken) + 1}")
 

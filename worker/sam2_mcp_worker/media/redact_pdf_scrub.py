@@ -14,7 +14,7 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name, String
 
 from sam2_mcp_worker.media.redact_pdf_syntax import name_text
-from sam2_mcp_worker.media.redact_words import found_in_bytes
+from sam2_mcp_worker.media.redact_words import found_in_bytes, stands_alone
 
 # Replaces a title, name or address that held a redacted word.
 REPLACEMENT = "[redacted]"
@@ -39,6 +39,25 @@ _STRUCTURE_KEYS = {"/T", "/E", "/ID"}
 _MAX_DEPTH = 64
 
 
+@dataclass(frozen=True, slots=True)
+class GoneWords:
+    """Comparable words (redact_words) that titles, names and addresses must not hold.
+
+    Phrases count wherever they stand. Words that stood under a region (`told`) may be pieces which its edge cut off, so
+    Latin ones count as whole words only; Korean ones carry endings.
+    """
+
+    phrases: Sequence[str]
+    told: Sequence[str]
+
+    def held_by(self, data: bytes) -> bool:
+        """Whether a string or name holds one."""
+        if found_in_bytes(data, self.phrases, strings=False):
+            return True
+        found = found_in_bytes(data, self.told, strings=False)
+        return any(not form.isascii() or stands_alone(data, form) for form in found)
+
+
 @dataclass(slots=True)
 class Scrubbed:
     """Counts for the report."""
@@ -51,15 +70,15 @@ class Scrubbed:
     metadata: bool = False
 
 
-def scrub(pdf: pikepdf.Pdf, forms: Sequence[str]) -> Scrubbed:
-    """Clean the whole document; `forms` are comparable words (redact_words) that no string may hold."""
+def scrub(pdf: pikepdf.Pdf, gone: GoneWords) -> Scrubbed:
+    """Clean the whole document; no string may hold one of the words."""
     done = Scrubbed(metadata="/Info" in pdf.trailer or "/Metadata" in pdf.Root)
     for key in list(pdf.trailer.keys()):
         if key not in ("/Root", "/Size"):
             del pdf.trailer[key]
     _clean_catalogue(pdf.Root, done)
     for item in pdf.objects:
-        _clean(item, forms, done, "", 0)
+        _clean(item, gone, done, "", 0)
     return done
 
 
@@ -92,7 +111,7 @@ def _drop(holder: Any, key: str) -> bool:
     return True
 
 
-def _clean(item: Any, forms: Sequence[str], done: Scrubbed, key: str, depth: int) -> None:
+def _clean(item: Any, gone: GoneWords, done: Scrubbed, key: str, depth: int) -> None:
     """Clean a dictionary, stream or array and what is written inside of it; references are met on their own."""
     if depth > _MAX_DEPTH or key in _TECHNICAL:
         return
@@ -105,11 +124,11 @@ def _clean(item: Any, forms: Sequence[str], done: Scrubbed, key: str, depth: int
         return
     for name, value in entries:
         if isinstance(value, String):
-            if str(name) not in _TECHNICAL and _holds(value, forms):
+            if str(name) not in _TECHNICAL and gone.held_by(bytes(value)):
                 item[name] = String(REPLACEMENT)
                 done.renamed += 1
         elif isinstance(value, (Dictionary, Array)) and not value.is_indirect:
-            _clean(value, forms, done, str(name) if isinstance(name, str) else key, depth + 1)
+            _clean(value, gone, done, str(name) if isinstance(name, str) else key, depth + 1)
 
 
 def _clean_dictionary(item: Any, done: Scrubbed) -> None:
@@ -126,7 +145,3 @@ def _clean_dictionary(item: Any, done: Scrubbed) -> None:
             del item[key]
     if "/FT" in keys and Name.Sig == item.FT:
         done.signatures += _drop(item, "/V")
-
-
-def _holds(value: String, forms: Sequence[str]) -> bool:
-    return bool(found_in_bytes(bytes(value), forms, strings=False))

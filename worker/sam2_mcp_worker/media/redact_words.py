@@ -55,6 +55,17 @@ def found_in_text(text: str, forms: Iterable[str]) -> list[str]:
     return [form for form in forms if any(form in haystack for haystack in haystacks)]
 
 
+def stands_alone(data: bytes, form: str) -> bool:
+    """Whether a word occurs in bytes, under any encoding, and not as a part of a longer one."""
+    whole = re.compile(rf"(?<![^\W_]){re.escape(form)}(?![^\W_])")
+    readings = [data, unquote_to_bytes(data.replace(b"+", b" "))]
+    return any(
+        whole.search(unicodedata.normalize("NFKC", text.decode(encoding, errors="ignore")).casefold())
+        for text in dict.fromkeys(readings)
+        for encoding in _ENCODINGS
+    )
+
+
 def found_in_bytes(
     data: bytes, forms: Iterable[str], *, strings: bool = True, known_names: frozenset[bytes] | None = None
 ) -> list[str]:

@@ -12,7 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
+from PIL import Image
 from tests.conftest import RunningWorker
+from tests.e2e.sam2_worker import environment
 from tests.fakes.documents import document, good_page
 from tests.models import OnnxPair
 
@@ -189,3 +191,14 @@ def test_without_the_workers_packages_one_line_says_what_to_install() -> None:
     assert done.returncode == 3
     assert "pip install 'sam2-mcp[worker]'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_call_from_the_shell_waits_for_the_network_before_its_time_begins(tmp_path: Path) -> None:
+    picture = tmp_path / "grey.png"
+    Image.new("RGB", (64, 48), "grey").save(picture)
+    # Three seconds: torch alone takes longer to import, and the network to load.
+    brief = environment(tmp_path / "data") | {"SAM2_MCP_CALL_BUDGET_S": "3"}
+    arguments = {"source": "{file0}", "boxes": [[8, 8, 40, 40]], "quality": "fast"}
+    done = run("call", "segment_image", json.dumps(arguments), "--file", str(picture), "--json", timeout_s=100, **brief)
+    assert done.returncode == 0, done.stderr
+    assert "notes" not in json.loads(done.stdout)

@@ -20,6 +20,9 @@ from sam2_mcp_worker.cli.server import running_worker
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.settings import Settings
 
+# Nothing comes of a call to these before the network is loaded.
+NETWORK_TOOLS = ("segment_image", "track_video")
+
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Declare the command."""
@@ -51,20 +54,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def worker_at(url: str | None) -> AsyncIterator[WorkerClient]:
-    """The worker at `url`, or one of our own for the length of the block."""
+async def worker_at(url: str | None, *, network: bool = False) -> AsyncIterator[WorkerClient]:
+    """The worker at `url`, or one of our own for the length of the block; `network`: see `running_worker`."""
     settings = Settings()
     if url is not None:
         yield WorkerClient(url, settings.read_token())
         return
     set_up_logging("WARNING", as_json=False)
     private = settings.model_copy(update={"host": "127.0.0.1", "port": 0})
-    async with running_worker(private) as base_url:
+    async with running_worker(private, network=network) as base_url:
         yield WorkerClient(base_url, settings.read_token())
 
 
 async def _run(arguments: argparse.Namespace, payload: dict[str, Any]) -> int:
-    async with worker_at(arguments.url) as worker:
+    async with worker_at(arguments.url, network=arguments.tool in NETWORK_TOOLS) as worker:
         handles = [await worker.upload(path) for path in arguments.file]
         payload = fill_in(payload, handles)
         async with worker.session() as client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import uvicorn
 from fastapi import FastAPI
@@ -43,8 +43,11 @@ def bound_port(server: uvicorn.Server) -> int:
 
 
 @asynccontextmanager
-async def running_worker(settings: Settings) -> AsyncIterator[str]:
+async def running_worker(settings: Settings, *, network: bool = False) -> AsyncIterator[str]:
     """A worker on a free loopback port for the length of the block; gives its base URL.
+
+    With `network` that of masks and tracking is loaded before the block begins, if there is one. A worker that ends
+    after its first call would never get through the checks of new weights, which may take longer than a call.
 
     Raises:
         WorkerError: it did not start, its processes cannot load, or its data directory cannot be written.
@@ -62,6 +65,9 @@ async def running_worker(settings: Settings) -> AsyncIterator[str]:
             await asyncio.sleep(0.02)
         services = app.state.services
         await asyncio.gather(services.decoders.wait_ready(), services.ocr_pool.wait_ready())
+        if network and services.sam_pool is not None:
+            with suppress(WorkerError):  # the tool will say it
+                await services.sam_pool.wait_ready()
         yield f"http://127.0.0.1:{bound_port(server)}"
     finally:
         server.should_exit = True

@@ -9,9 +9,9 @@ import pytest
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.image_redaction import InsideCheck, PictureCheck
-from sam2_mcp_worker.media.video_redaction import VideoCheck
+from sam2_mcp_worker.media.video_redaction import VideoCheck, VideoContents
 from sam2_mcp_worker.pipelines.redact_image_check import proofs
-from sam2_mcp_worker.pipelines.redact_video import frame_proofs
+from sam2_mcp_worker.pipelines.redact_video import content_proof, frame_proofs
 
 PICTURE = PictureCheck(900, 0, (InsideCheck(100, 60, 100),), ())
 VIDEO = VideoCheck(frames=48, covered_frames=12, stray_s=None, fill_level=6, least_psnr_db=38.0, sum_psnr_db=48 * 39.0)
@@ -61,3 +61,23 @@ def test_any_slip_in_a_video_throws_it_away(slip: dict[str, Any]) -> None:
     with pytest.raises(WorkerError) as caught:
         frame_proofs(replace(VIDEO, **slip), 48, "fill")
     assert caught.value.code == "redaction_unverified"
+
+
+def test_a_video_file_of_pictures_and_the_chosen_sound_is_proved() -> None:
+    assert "one of sound" in content_proof(VideoContents(1, 1, (), ()), sound=True)
+    assert "none of sound" in content_proof(VideoContents(1, 0, (), ()), sound=False)
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        VideoContents(1, 1, (), ()),
+        VideoContents(2, 0, (), ()),
+        VideoContents(1, 0, ("subtitle",), ()),
+        VideoContents(1, 0, (), ("comment",)),
+    ],
+    ids=["sound that was to go", "a second track", "subtitles", "a tag"],
+)
+def test_anything_more_in_a_mute_video_file_throws_it_away(contents: VideoContents) -> None:
+    with pytest.raises(WorkerError, match="redaction_unverified"):
+        content_proof(contents, sound=False)

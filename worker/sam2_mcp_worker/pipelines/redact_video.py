@@ -16,7 +16,7 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.track_spans import Span, Unknown, largest_step_s, unknown_spans
 from sam2_mcp_worker.media.tracks_file import FACTS_KIND, Tracks, read_tracks
 from sam2_mcp_worker.media.video import probe_video
-from sam2_mcp_worker.media.video_redaction import VideoCheck, compare_videos, video_contents
+from sam2_mcp_worker.media.video_redaction import VideoCheck, VideoContents, compare_videos, video_contents
 from sam2_mcp_worker.media.video_write import PainterSpec, WrittenVideo, write_video
 from sam2_mcp_worker.pipelines.redact_areas import check_belongs, clipped_box, find_artifact, handle_unfit
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
@@ -154,16 +154,11 @@ class VideoRedactor:
         if self._task.request.method != "fill":
             self._findings.not_verified.append("that nothing can be made out in what was pixelated or blurred")
         contents = await video_contents(redactors, written.path, timeout_s=self._task.timeout_s, job=self._task.job)
-        sound = 0 if written.audio in ("dropped", "none") else 1
-        if (contents.video, contents.audio, contents.others, contents.tags) != (1, sound, (), ()):
-            raise unverified(f"the file holds more than pictures and the chosen sound ({contents})")
+        held = content_proof(contents, sound=written.audio not in ("dropped", "none"))
         length_s = await self._length_s(written.path)
         if abs(length_s - facts.duration_s) > SAME_LENGTH_S + 1 / max(facts.fps, 1):
             raise unverified(f"it lasts {length_s:.2f} s and the source {facts.duration_s:.2f} s")
-        self._findings.verified.append(
-            f"the file holds one track of pictures, {'one' if sound else 'none'} of sound, and no metadata, subtitles "
-            f"or attachments; it lasts {length_s:.2f} s"
-        )
+        self._findings.verified.append(f"{held}; it lasts {length_s:.2f} s")
 
     async def _length_s(self, path: Path) -> float:
         facts = await probe_video(
@@ -174,6 +169,18 @@ class VideoRedactor:
             job=self._task.job,
         )
         return facts.duration_s
+
+
+def content_proof(contents: VideoContents, *, sound: bool) -> str:
+    """What the list of a file's contents proves, in words.
+
+    Raises:
+        WorkerError: redaction_unverified.
+    """
+    if (contents.video, contents.audio, contents.others, contents.tags) != (1, int(sound), (), ()):
+        raise unverified(f"the file holds more than pictures and the chosen sound ({contents})")
+    tracks = f"one track of pictures, {'one' if sound else 'none'} of sound"
+    return f"the file holds {tracks}, and no metadata, subtitles or attachments"
 
 
 def frame_proofs(check: VideoCheck, written_frames: int, method: Method) -> list[str]:

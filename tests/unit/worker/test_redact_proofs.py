@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sam2_mcp_worker.engines.ports import Box, TextLine, TileReading
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.image_redaction import InsideCheck, PictureCheck
+from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.video_redaction import VideoCheck, VideoContents
-from sam2_mcp_worker.pipelines.redact_image_check import proofs
+from sam2_mcp_worker.pipelines.redact_image_check import OutputReader, proofs
 from sam2_mcp_worker.pipelines.redact_video import content_proof, frame_proofs
 
 PICTURE = PictureCheck(900, 0, (InsideCheck(100, 60, 100),), ())
@@ -81,3 +85,17 @@ def test_a_video_file_of_pictures_and_the_chosen_sound_is_proved() -> None:
 def test_anything_more_in_a_mute_video_file_throws_it_away(contents: VideoContents) -> None:
     with pytest.raises(WorkerError, match="redaction_unverified"):
         content_proof(contents, sound=False)
+
+
+class SameReader:
+    """Reads the same line in every picture: as if a cover were too weak."""
+
+    async def read_tile(self, pixels: PixelFile, rect: Box, *, job: str, timeout_s: float) -> TileReading:
+        return TileReading((TextLine("홍길동 1234", (10, 10, 90, 30), 18.0, 0.95),), ())
+
+
+async def test_a_pixelated_area_that_ocr_still_reads_throws_the_picture_away(tmp_path: Path) -> None:
+    task: Any = SimpleNamespace(services=SimpleNamespace(reader=SameReader()), job="j", timeout_s=1.0)
+    pixels = PixelFile(tmp_path / "p.rgb", 100, 40)
+    with pytest.raises(WorkerError, match=r"redaction_unverified.*method 'fill'"):
+        await OutputReader(task).check_illegible(pixels, pixels, [(0, 0, 100, 40)])

@@ -83,6 +83,9 @@ class ColourTracker:
             raise WorkerError("track_state_lost", "no usable memory", next_step="begin again") from error
         self.log.append("restore")
 
+    async def prepare(self, quality: str, *, job: str, timeout_s: float) -> None:
+        """There is nothing to open."""
+
     async def drop(self, session: str, *, job: str) -> None:
         await self._load()
         self.sessions.pop(session, None)

@@ -184,3 +184,12 @@ def test_the_set_up_tracks_with_the_network_of_the_pictures(tmp_path: Path) -> N
 def test_tasks_before_the_set_up_are_refused() -> None:
     with pytest.raises(WorkerError, match="engine_not_ready"):
         TASKS["track_drop"]({"session": "a"})
+
+
+def test_preparing_changes_no_session_and_is_done_once(clip: Clip) -> None:
+    clip.start("alone", BOX)
+    alone = clip.step("alone", 1)
+    clip.start("a", BOX)
+    for _ in range(2):
+        assert TASKS["track_prepare"]({"quality": "fast"}) == {}
+    assert clip.step("a", 1) == alone

@@ -201,6 +201,10 @@ class Tracker(Protocol):
         """Take up a saved session; `track_state_lost` when the file is missing, damaged or of other weights."""
         ...
 
+    async def prepare(self, quality: Quality, *, job: str, timeout_s: float) -> None:
+        """Open what this quality needs, unless that is done: else a first frame takes seconds longer than others."""
+        ...
+
     async def drop(self, session: str, *, job: str) -> None:
         """Forget a session; unknown ones are nothing to complain of."""
         ...

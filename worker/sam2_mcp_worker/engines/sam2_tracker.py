@@ -111,6 +111,7 @@ class Sam2Tracker:
         self._threads = threads
         self._attentions: dict[int, Sam2MemoryAttention] = {}
         self._qualities = qualities
+        self._prepared: set[Quality] = set()
         # The reference does so when it tracks: the mask that the prompt gave is remembered as it was shown.
         network.binarize_mask_from_pts_for_mem_enc = True
 
@@ -118,6 +119,14 @@ class Sam2Tracker:
         """What memories of each quality look like, by which saved ones are checked."""
         stride = self._network.backbone_stride
         return {name: MemoryShape((q.side_px // stride) ** 2, q.past_memories) for name, q in self._qualities.items()}
+
+    def prepare(self, quality: Quality) -> None:
+        """Open the graphs of this quality, unless that is done, by following a box through two blank frames."""
+        if quality not in self._prepared:
+            blank = np.zeros((64, 64, 3), np.uint8)
+            session, _ = self.start(blank, [ObjectPrompt((8, 8, 24, 24))], quality)
+            self.step(session, blank)
+            self._prepared.add(quality)
 
     @torch.inference_mode()
     def start(

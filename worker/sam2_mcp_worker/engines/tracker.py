@@ -63,6 +63,9 @@ class SamTracker:
     async def restore(self, session: str, path: Path, *, job: str, timeout_s: float) -> None:
         await self._run("track_restore", {"session": session, "path": str(path)}, job, timeout_s)
 
+    async def prepare(self, quality: Quality, *, job: str, timeout_s: float) -> None:
+        await self._run("track_prepare", {"quality": quality}, job, timeout_s)
+
     async def drop(self, session: str, *, job: str) -> None:
         await self._run("track_drop", {"session": session}, job, DROP_TIMEOUT_S)
 

@@ -101,6 +101,12 @@ def track_restore(params: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def track_prepare(params: dict[str, Any]) -> dict[str, Any]:
+    """Open what `quality` needs, unless that is done."""
+    _loaded().tracker.prepare(params["quality"])
+    return {}
+
+
 def track_drop(params: dict[str, Any]) -> dict[str, Any]:
     """Forget `session`, if it is known."""
     _loaded().sessions.discard(params["session"])
@@ -112,6 +118,7 @@ TASKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "track_step": track_step,
     "track_save": track_save,
     "track_restore": track_restore,
+    "track_prepare": track_prepare,
     "track_drop": track_drop,
 }
 

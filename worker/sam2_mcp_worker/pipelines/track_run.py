@@ -152,8 +152,9 @@ class Propagation:
         index = self._working_on = self._course.span[0]
         growth, per_object = _GROWTH[self._course.quality]
         self._pace = Pace(growth + per_object * len(self._course.prompts), _MEMORIES[self._course.quality] - 1)
-        # An engine that is loading answers when it is ready: what that takes is not the pace of frames.
+        # An engine that is loading answers when it is ready: neither that nor opening its graphs is the pace of frames.
         await _engine(self._tracker.drop(self._session, job=self._course.key))
+        await _engine(self._tracker.prepare(self._course.quality, job=self._course.key, timeout_s=self._timeout_s))
         began_s = self._clock()
         found = await feed.get(index, ())
         if isinstance(found, LostFrame):

@@ -6,6 +6,7 @@ that of the mask, and an object of one pixel is a square and not a point. For ch
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import cv2
@@ -32,14 +33,36 @@ class Outline:
     holes: tuple[Ring, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class _Traced:
-    ring: Ring
-    parent: int | None
-    """The ring that this one is a hole in, by number."""
-    long_side_px: int
-    short_side_px: int
-    area_px: float
+    """One ring as it was traced. A noisy mask has thousands, few of which are drawn: all but the sides is on demand.
+
+    Args:
+        contour: of the doubled mask.
+        parent: the ring that this one is a hole in, by number.
+        step: of the grid, px.
+        shape_px: height and width of the mask.
+    """
+
+    def __init__(self, contour: NDArray[np.int32], parent: int | None, step: int, shape_px: tuple[int, ...]) -> None:
+        self._contour = contour
+        self.parent = parent
+        self._step = step
+        self._limit_px = np.array((shape_px[1], shape_px[0]))
+        x, y, width, height = cv2.boundingRect(contour)
+        ends = self._corners(np.array([(x, y), (x + width - 1, y + height - 1)]))
+        self.short_side_px, self.long_side_px = sorted(int(side) for side in ends[1] - ends[0])
+
+    def _corners(self, points: NDArray[np.int32]) -> Ring:
+        return np.asarray(np.minimum((points + 1) // 2 * self._step, self._limit_px), np.int32)
+
+    @functools.cached_property
+    def ring(self) -> Ring:
+        corners = self._corners(self._contour[:, 0, :])
+        return corners[np.any(corners != np.roll(corners, 1, axis=0), axis=1)]
+
+    @functools.cached_property
+    def area_px(self) -> float:
+        return abs(float(cv2.contourArea(self.ring)))
 
 
 def mask_polygons(
@@ -55,10 +78,14 @@ def mask_polygons(
     traced = _trace(coarse, step, inside.shape)
     if not traced:
         return [], 0.0
+    main = _main(traced)
     for tolerance in TOLERANCES_PX:
-        rings = _simplified(traced, tolerance)
-        if _count(rings) <= max_vertices:
-            break
+        # Each part that is not a speck takes three vertices at least: where those do not fit, nothing is simplified.
+        parts = sum(t.parent is None and t.long_side_px > 2 * tolerance for t in traced)
+        if 3 * parts <= max_vertices or tolerance == TOLERANCES_PX[-1]:
+            rings = _simplified(traced, main, tolerance)
+            if _count(rings) <= max_vertices:
+                break
     else:
         rings, tolerance = _largest(traced, rings, tolerance, max_vertices)
     outlines = _assemble(traced, rings, np.array(origin_xy_px, np.int32))
@@ -85,20 +112,28 @@ def _trace(inside: NDArray[np.bool_], step: int, shape_px: tuple[int, ...]) -> l
     """
     doubled = inside.astype(np.uint8).repeat(2, axis=0).repeat(2, axis=1)
     contours, hierarchy = cv2.findContours(doubled, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    traced = []
-    for number, contour in enumerate(contours):
-        corners = np.minimum((contour[:, 0, :] + 1) // 2 * step, (shape_px[1], shape_px[0])).astype(np.int32)
-        ring = corners[np.any(corners != np.roll(corners, 1, axis=0), axis=1)]
-        sides = sorted(int(side) for side in ring.max(axis=0) - ring.min(axis=0))
-        parent = int(hierarchy[0][number][3])
-        area = abs(float(cv2.contourArea(ring)))
-        traced.append(_Traced(ring, parent if parent >= 0 else None, sides[1], sides[0], area))
-    return traced
+    parents = [int(row[3]) for row in hierarchy[0]] if contours else []
+    return [
+        _Traced(contour, parent if parent >= 0 else None, step, shape_px)
+        for contour, parent in zip(contours, parents, strict=True)
+    ]
 
 
-def _simplified(traced: list[_Traced], tolerance: float) -> dict[int, Ring]:
+def _main(traced: list[_Traced]) -> int:
+    """The part with the largest area; no area is larger than that of its box, so few have to be measured."""
+    outer = [number for number, t in enumerate(traced) if t.parent is None]
+    outer.sort(key=lambda n: (-traced[n].long_side_px * traced[n].short_side_px, n))
+    best = outer[0]
+    for number in outer[1:]:
+        t = traced[number]
+        if t.long_side_px * t.short_side_px < traced[best].area_px:
+            break
+        best = min(best, number, key=lambda n: (-traced[n].area_px, n))
+    return best
+
+
+def _simplified(traced: list[_Traced], main: int, tolerance: float) -> dict[int, Ring]:
     """Each ring with fewer vertices, by number; specks that lie wholly within the tolerance are left out."""
-    main = max((number for number, t in enumerate(traced) if t.parent is None), key=lambda n: traced[n].area_px)
     rings: dict[int, Ring] = {}
     for number, t in enumerate(traced):
         if number == main or t.long_side_px > 2 * tolerance:

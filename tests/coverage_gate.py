@@ -26,6 +26,7 @@ COMPLETE = (
 IN_OTHER_PROCESSES = (
     "worker/sam2_mcp_worker/__main__.py",
     "worker/sam2_mcp_worker/cli/",
+    "worker/sam2_mcp_worker/bench/",
     "worker/sam2_mcp_worker/demo/walk.py",
     "worker/sam2_mcp_worker/demo/processes.py",
     "worker/sam2_mcp_worker/execution/child.py",
@@ -39,6 +40,7 @@ IN_OTHER_PROCESSES = (
     "worker/sam2_mcp_worker/media/pdf_render.py",
     "worker/sam2_mcp_worker/media/pdf_text.py",
     "worker/sam2_mcp_worker/media/pixel_writer.py",
+    "worker/sam2_mcp_worker/media/redact_child.py",
 )
 OVERALL_PERCENT = 95.0
 

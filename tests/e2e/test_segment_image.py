@@ -33,6 +33,9 @@ from sam2_mcp_worker.pipelines.mask_pictures import draw_overlay
 from sam2_mcp_worker.pipelines.segment_image import Request, segment_image
 from sam2_mcp_worker.settings import Settings
 
+# A polygon of at most 40 vertices lies up to 1.5 px off the edge of objects that are 60 to 100 px large.
+POLYGON_IOU = 0.92
+
 
 @pytest.fixture(scope="module")
 def drawn() -> Scene:
@@ -87,7 +90,7 @@ async def test_boxes_and_points_give_the_exact_objects_in_their_order(
             assert found["area_pct"] == pytest.approx(100 * mask.mean(), abs=0.01)
             assert found["touches_border"] is False
             assert 0.9 < found["predicted_iou"] <= 1 and 0.9 < found["stability"] <= 1
-            assert iou(drawn_polygons(found, drawn.picture.size), mask) > GOOD_IOU
+            assert iou(drawn_polygons(found, drawn.picture.size), mask) > POLYGON_IOU
 
 
 async def test_a_negative_point_takes_a_part_away_and_a_box_and_points_work_together(

@@ -27,11 +27,16 @@ os.environ["YOLO_CONFIG_DIR"] = os.environ.get("YOLO_CONFIG_DIR") or tempfile.mk
 
 import safetensors.torch
 import torch
+from PIL import Image
 from safetensors import SafetensorError
 from ultralytics.models.sam import build
 from ultralytics.models.sam.modules.sam import SAM2Model
+from ultralytics.utils import patches
 
 from sam2_mcp_worker.errors import WorkerError
+
+# ultralytics puts its own in the place of Pillow's, which looks for further packages when a picture is damaged.
+Image.open = patches._image_open
 
 if "sam2-mcp-yolo-" in os.environ["YOLO_CONFIG_DIR"]:  # made above, for this process alone
     atexit.register(shutil.rmtree, os.environ["YOLO_CONFIG_DIR"], ignore_errors=True)

@@ -482,7 +482,9 @@ async def test_a_page_that_crashes_hangs_or_bloats_its_decoder_costs_that_page_a
     }
     for name, data in pages.items():
         (tmp_path / name).write_bytes(data)
-    async with ChildPool("decoder", DECODER_MODULE, size=2, config={}, memory_limit_bytes=1024 * 2**20) as pool:
+    # The worker's own limit: with less, an endless page may fill the memory before its time is over.
+    limit_bytes = DECODER_MEMORY_LIMIT_BYTES
+    async with ChildPool("decoder", DECODER_MODULE, size=2, config={}, memory_limit_bytes=limit_bytes) as pool:
 
         async def read(name: str) -> str:
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +13,7 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
+from sam2_mcp_worker.disk import file_sha256
 from sam2_mcp_worker.engines.sam2_network import build_network, load_network
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.segmentation import choose
@@ -58,8 +58,7 @@ def _random_weights(model: str, folder: Path) -> dict[str, Any]:
     torch.manual_seed(0)
     path = folder / "random.safetensors"
     safetensors.torch.save_file({name: t.contiguous() for name, t in build_network(model).state_dict().items()}, path)
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return {"model": model, "weights": str(path), "sha256": sha256, "exports_dir": str(folder / "exports")}
+    return {"model": model, "weights": str(path), "sha256": file_sha256(path), "exports_dir": str(folder / "exports")}
 
 
 def make_picture(path: Path) -> PixelFile:

@@ -6,13 +6,13 @@ become lines.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from sam2_mcp_worker.disk import file_sha256
 from sam2_mcp_worker.engines.ports import Box, TextLine, TileReading
 from sam2_mcp_worker.media.pixels import PixelFile
 
@@ -83,10 +83,7 @@ def _network(name: str) -> Path:
 
 
 def _digest(path: Path) -> str:
-    if not path.is_file():
-        return "absent"
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:HASH_DIGITS]
+    return file_sha256(path)[:HASH_DIGITS] if path.is_file() else "absent"
 
 
 def _version(distribution: str) -> str:

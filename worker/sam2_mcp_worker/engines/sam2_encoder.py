@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import os
 import time
 import warnings
 from collections.abc import Iterable
@@ -27,6 +26,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
+from sam2_mcp_worker.disk import write_whole
 from sam2_mcp_worker.engines.onnx_session import open_session
 from sam2_mcp_worker.engines.sam2_encoder_graph import (
     GRAPH_VERSION,
@@ -176,16 +176,11 @@ class Sam2Encoder:
     def _record(self, kind: EncoderKind, check: Check) -> None:
         """Keep what was measured; where that fails it is measured again next time."""
         path = self._record_path(kind)
-        part = path.with_suffix(f".{os.getpid()}.part")
         content = {"kind": str(kind), "max_error": check.max_error, "relative_error": check.relative_error}
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(content), encoding="utf-8")
-            part.replace(path)
+            write_whole(path, json.dumps(content).encode("ascii"))
         except OSError as error:
             log.warning("the check of encoder %s is not recorded: %s", kind, error.strerror)
-            with contextlib.suppress(OSError):
-                part.unlink()
 
 
 def squeeze(rgb: NDArray[np.uint8], side_px: int) -> NDArray[np.uint8]:

@@ -13,7 +13,7 @@ from sam2_mcp_worker.media.pdf_geometry import rendered_size_px
 from sam2_mcp_worker.media.pixel_writer import check_pixels, pixel_file, strips
 from sam2_mcp_worker.media.pixels import CHANNELS
 
-_WHITE = 0xFFFFFFFF
+WHITE = 0xFFFFFFFF
 # As a viewer shows it: with annotations and form fields; RGB instead of pdfium's BGR.
 _FLAGS = pdfium.FPDF_ANNOT | pdfium.FPDF_REVERSE_BYTE_ORDER
 
@@ -35,15 +35,38 @@ def render(opened: OpenPage, px_per_pt: float, out_path: Path, max_pixels: int) 
 def _strip(opened: OpenPage, width_px: int, height_px: int, top: int, bottom: int) -> ctypes.Array[ctypes.c_ubyte]:
     rows = bottom - top
     pixels = (ctypes.c_ubyte * (width_px * rows * CHANNELS))()
-    bitmap = pdfium.FPDFBitmap_CreateEx(width_px, rows, pdfium.FPDFBitmap_BGR, pixels, width_px * CHANNELS)
+    draw(opened, ctypes.cast(pixels, ctypes.c_void_p), (width_px, height_px), (top, rows), flags=_FLAGS)
+    return pixels
+
+
+def draw(
+    opened: OpenPage,
+    address: ctypes.c_void_p,
+    size_px: tuple[int, int],
+    strip: tuple[int, int],
+    *,
+    flags: int,
+    ground: int = WHITE,
+) -> None:
+    """Draw a page that is `size_px` (width, height) large into the memory at `address`, 3 bytes a pixel.
+
+    Args:
+        strip: first row, and number of rows, that the memory holds.
+        flags: of pdfium; with FPDF_ANNOT annotations and form fields are drawn too.
+        ground: colour below the page, 0xAARRGGBB.
+
+    Raises:
+        WorkerError: `out_of_memory` when pdfium makes no bitmap: nothing was drawn then.
+    """
+    (width_px, height_px), (top, rows) = size_px, strip
+    bitmap = pdfium.FPDFBitmap_CreateEx(width_px, rows, pdfium.FPDFBitmap_BGR, address, width_px * CHANNELS)
     if not bitmap:
         raise WorkerError("out_of_memory", f"no bitmap of {width_px} x {rows} px could be made")
     try:
-        pdfium.FPDFBitmap_FillRect(bitmap, 0, 0, width_px, rows, _WHITE)
-        place = (0, -top, width_px, height_px, 0, _FLAGS)
+        pdfium.FPDFBitmap_FillRect(bitmap, 0, 0, width_px, rows, ground)
+        place = (0, -top, width_px, height_px, 0, flags)
         pdfium.FPDF_RenderPageBitmap(bitmap, opened.page, *place)
         if opened.document.formenv:
             pdfium.FPDF_FFLDraw(opened.document.formenv, bitmap, opened.page, *place)
     finally:
         pdfium.FPDFBitmap_Destroy(bitmap)
-    return pixels

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sam2_mcp_worker.media.pdf_document import OpenPage, open_page
 from sam2_mcp_worker.media.pdf_geometry import PageGeometry, rendered_size_px
+from sam2_mcp_worker.media.pdf_render import WHITE, draw
 from sam2_mcp_worker.media.pixel_writer import strips
 from sam2_mcp_worker.media.pixels import CHANNELS
 from sam2_mcp_worker.media.redact_paths import Rect
@@ -29,7 +30,6 @@ from sam2_mcp_worker.media.redact_words import found_in_text
 # Fine enough to show a lost rule or letter, and 0.02 s a page.
 COMPARE_PX_PER_PT = 100 / 72
 MAX_COMPARED_PIXELS = 4_000_000
-# Pages that became pictures are compared at the resolution of the picture instead, where nothing is scaled.
 # Pixels kept of the pages before, while those after are drawn; one more page comes on top, at most 120 MB of it.
 HELD_BYTES = 60_000_000
 # A pixel may look like one beside it: pdfium places letters on whole pixels, so a number rewritten with another last
@@ -40,7 +40,7 @@ _MARGIN_PX = 2
 # Neighbouring rows (columns) that differ by more are a change. Letters make many; panels cut off at the region, few.
 _CHANGE_LEVELS = 24
 MAX_CHANGES = 8
-_WHITE, _BLACK = 0xFFFFFFFF, 0xFF000000
+_BLACK = 0xFF000000
 
 Pixels = NDArray[np.uint8]
 
@@ -76,6 +76,7 @@ def _batches(params: dict[str, Any]) -> Iterator[list[_View]]:
     held = 0
     for page in params["pages"]:
         with open_page(Path(params["before"]), params["password"], page["page_number"]) as opened:
+            # A page that became a picture is compared at that picture's resolution, where nothing is scaled.
             scale = page["raster_px_per_pt"] or _scale(*opened.geometry.size_pt)
             views.append(_View(page, opened.geometry, scale, _pixels(opened, scale), page_text(opened)))
         held += views[-1].pixels.size
@@ -114,20 +115,12 @@ def _scale(width_pt: float, height_pt: float) -> float:
     return min(COMPARE_PX_PER_PT, math.sqrt(MAX_COMPARED_PIXELS / (width_pt * height_pt)))
 
 
-def _pixels(opened: OpenPage, scale: float, ground: int = _WHITE) -> Pixels:
+def _pixels(opened: OpenPage, scale: float, ground: int = WHITE) -> Pixels:
     """The page with annotations and fields, `(height, width, 3)` BGR, drawn on a ground."""
     width_px, height_px = rendered_size_px(*opened.geometry.size_pt, scale)
     pixels = np.empty((height_px, width_px, CHANNELS), np.uint8)
     address = pixels.ctypes.data_as(ctypes.c_void_p)
-    bitmap = pdfium.FPDFBitmap_CreateEx(width_px, height_px, pdfium.FPDFBitmap_BGR, address, width_px * CHANNELS)
-    try:
-        pdfium.FPDFBitmap_FillRect(bitmap, 0, 0, width_px, height_px, ground)
-        place = (0, 0, width_px, height_px, 0, pdfium.FPDF_ANNOT)
-        pdfium.FPDF_RenderPageBitmap(bitmap, opened.page, *place)
-        if opened.document.formenv:
-            pdfium.FPDF_FFLDraw(opened.document.formenv, bitmap, opened.page, *place)
-    finally:
-        pdfium.FPDFBitmap_Destroy(bitmap)
+    draw(opened, address, (width_px, height_px), (0, height_px), flags=pdfium.FPDF_ANNOT, ground=ground)
     return pixels
 
 
@@ -167,7 +160,7 @@ def _check_below(
         return ["the regions are not covered"]
     pdfium.FPDFPage_RemoveObject(opened.page, cover)
     # On white and on black: what is left of a picture may be white, or the shape of its mask.
-    bare = [_pixels(opened, scale, ground) for ground in (_WHITE, _BLACK)]
+    bare = [_pixels(opened, scale, ground) for ground in (WHITE, _BLACK)]
     return [
         f"something is left below region {i}"
         for i, box in enumerate(boxes, 1)

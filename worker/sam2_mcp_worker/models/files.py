@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from sam2_mcp_worker.disk import storage_error
+from sam2_mcp_worker.disk import file_sha256, storage_error
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.models.manifest import Model, ModelFile
 
@@ -27,12 +27,6 @@ STALL_TIMEOUT_S = 60.0
 
 Progress = Callable[[str, int, int], None]
 """Called with file name, bytes here so far, bytes in all."""
-
-
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def verify(model: Model, weights_dir: Path) -> None:

@@ -23,6 +23,10 @@ CORPUS = ROOT.parent / "shared" / "corpus" / "pdf"
 START_LIMIT_S = 180.0
 
 
+# No test may ever spend a developer's money: a key comes from the test that means its own fake server.
+for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"):
+    os.environ.pop(name, None)
+
 # Machines are shared: how long an example takes says nothing about the code.
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")

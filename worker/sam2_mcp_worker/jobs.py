@@ -13,6 +13,7 @@ from typing import Any
 
 from sam2_mcp_worker.deadline import Deadline, deadline_passed
 from sam2_mcp_worker.fanout import Coverage
+from sam2_mcp_worker.spending import SpendBook
 
 # A job lives as long as somebody asks for it; this bounds one that is asked for all day.
 JOB_LIMIT_S = 24 * 3600.0
@@ -28,6 +29,7 @@ class Job:
     def __init__(self, key: str, items: tuple[int, ...]) -> None:
         self.key = key
         self.coverage: Coverage[int, Any] = Coverage(items)
+        self.spent = SpendBook()
         self.notes: dict[str, Any] = {}  # what the pipeline keeps between calls, such as the handle of its report
         self.waiting = 0
         self.wanted = False  # a call left it unfinished and may come back for it

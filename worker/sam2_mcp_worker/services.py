@@ -18,6 +18,7 @@ from sam2_mcp_worker.engines import segmenter as sam
 from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_config, local_ocr_identity
 from sam2_mcp_worker.engines.ports import Segmenter, Tracker
 from sam2_mcp_worker.engines.tracker import SamTracker
+from sam2_mcp_worker.engines.vision import choose_vision
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.fetch import Fetcher
 from sam2_mcp_worker.jobs import Jobs
@@ -72,6 +73,7 @@ class Services:
             recycle_growth_bytes=None,
         )
         self.reader = LocalOcr(self.ocr_pool, identity=local_ocr_identity(tessdata_dir, settings.ocr_languages))
+        self.vision, self.vision_missing = choose_vision(settings)
         # One child: a second copy of PyMuPDF costs 140 MB, and redactions are rare beside reading.
         self.redactors = ChildPool(
             "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes

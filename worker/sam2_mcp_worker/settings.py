@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from sam2_mcp_worker.errors import WorkerError
@@ -31,6 +31,7 @@ TESSDATA_CANDIDATES = (
 )
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
+FloatPair = Annotated[tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]], NoDecode]
 
 
 def _default_data_dir() -> Path:
@@ -148,10 +149,81 @@ class Settings(BaseSettings):
     )
     max_track_frames: int = Field(600, ge=2, description="Most frames that one tracking may follow.")
     max_video_s: float = Field(3600.0, gt=0, description="Longest video, seconds.")
+    anthropic_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
+        description="Key of the Claude API. With it reading and finding go to Claude, which costs money and sends "
+        "pictures to Anthropic (or to ANTHROPIC_BASE_URL); without it nothing leaves this machine.",
+    )
+    anthropic_base_url: str | None = Field(
+        None,
+        validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
+        description="Address of the Messages API or of a gateway to it; Anthropic's own when not set.",
+    )
+    vision: Literal["auto", "off"] = Field(
+        "auto", description="`auto`: Claude when ANTHROPIC_API_KEY is set; `off`: never, whatever is set."
+    )
+    claude_fast_model: str = Field("claude-haiku-5-5", description="Model of mode `fast`.")
+    claude_accurate_model: str = Field("claude-sonnet-5-5", description="Model of mode `accurate`.")
+    # Six tiles of a leaflet by the accurate model passed 30 s, one or two did not (shared/mission.md).
+    vision_fast_above_tiles: int = Field(
+        2, ge=0, description="Mode `auto` takes the fast model when a call needs more tiles than this."
+    )
+    # The field's 8,000 and 12,000 held a dense tile; the tokenizer since then takes about 30 % more for the same text.
+    claude_fast_max_tokens: int = Field(10_400, ge=256, le=128_000, description="Most output tokens of the fast model.")
+    claude_accurate_max_tokens: int = Field(
+        15_600, ge=256, le=128_000, description="Most output tokens of the accurate model."
+    )
+    claude_effort: Literal["low", "medium", "high"] = Field(
+        "low", description="Effort that the models are asked for: reading needs no thinking."
+    )
+    # 8 made calls pass 30 s, 24 were no better (shared/mission.md).
+    vision_in_flight: int = Field(16, ge=1, le=256, description="Requests to Claude at once, of all calls together.")
+    # Above these the standard tier scales a picture down, which makes fine print unreadable (reference/vision.md 1).
+    claude_tile_side_px: int = Field(1568, ge=64, le=8000, description="Longest side of a picture sent to Claude.")
+    claude_tile_tokens: int = Field(
+        1568, ge=16, le=10_000, description="Most visual tokens (28 x 28 px each) of a picture sent to Claude."
+    )
+    # The API counts 5 MiB of Base64.
+    claude_image_bytes: int = Field(
+        3_700_000, ge=10_000, description="Most bytes of an encoded picture, before Base64."
+    )
+    claude_oversized_image_error: bool = Field(
+        True,
+        description="Ask the API to refuse a picture that it would scale down. Gateways that do not know the field get "
+        "requests without it after their first complaint.",
+    )
+    claude_daily_cap_usd: float = Field(
+        10.0, ge=0, description="Most US dollars a day (UTC); a request that could pass it is not sent."
+    )
+    # List prices of late 2026; what is counted against the cap.
+    claude_fast_usd_per_mtok: FloatPair = Field(
+        (0.10, 0.50), description="Price of the fast model, US dollars per million tokens: input,output."
+    )
+    claude_accurate_usd_per_mtok: FloatPair = Field(
+        (2.0, 10.0), description="Price of the accurate model, US dollars per million tokens: input,output."
+    )
+    # A dense tile takes the fast model 13 s and the accurate one 21 s (shared/mission.md).
+    vision_tile_limit_s: float = Field(
+        25.0, gt=0.1, le=600, description="Longest time for one tile, retries included; what arrived by then is kept."
+    )
+    rule_pack: str = Field(
+        "korean_insurance_ads", description="Rule pack whose labels inspect_image looks for when a call names none."
+    )
+    max_image_block_bytes: int = Field(
+        700 * 1024, ge=1024, description="Most bytes of one picture or sound inside a result; larger ones are links."
+    )
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR; logs go to stderr.")
 
     @field_validator(
-        "allowed_hosts", "allowed_origins", "allowed_roots", "allowed_url_hosts", "ocr_languages", mode="before"
+        "allowed_hosts",
+        "allowed_origins",
+        "allowed_roots",
+        "allowed_url_hosts",
+        "ocr_languages",
+        "claude_fast_usd_per_mtok",
+        "claude_accurate_usd_per_mtok",
+        mode="before",
     )
     @classmethod
     def _split_commas(cls, value: Any) -> Any:

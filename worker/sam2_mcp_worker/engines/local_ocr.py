@@ -15,12 +15,15 @@ from typing import Any, Protocol
 from sam2_mcp_worker.disk import file_sha256
 from sam2_mcp_worker.engines.ports import Box, TextLine, TileReading
 from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.media.tiling import OCR_TILES, TileLimit
 
 CHILD_MODULE = "sam2_mcp_worker.engines.local_ocr_child"
 # Raise it whenever the same picture may be read otherwise: it is part of every cache key.
 READER_VERSION = 3
 NETWORKS = ("PP-OCRv6_det_small.onnx", "PP-OCRv6_rec_small.onnx")
 HASH_DIGITS = 8
+# The pool runs as many as it has children, the rest wait ready in its queue.
+TILES_IN_FLIGHT = 8
 
 
 class OcrPool(Protocol):
@@ -41,6 +44,14 @@ class LocalOcr:
     @property
     def identity(self) -> str:
         return self._identity
+
+    @property
+    def tile_limit(self) -> TileLimit:
+        return OCR_TILES
+
+    @property
+    def tiles_in_flight(self) -> int:
+        return TILES_IN_FLIGHT
 
     async def read_tile(self, pixels: PixelFile, rect_xyxy_px: Box, *, job: str, timeout_s: float) -> TileReading:
         params = {"pixels": pixels.to_params(), "rect": list(rect_xyxy_px)}

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.media.tiling import TileLimit
 
 Box = tuple[int, int, int, int]
 """x0, y0, x1, y1 in pixels of the whole picture, origin top left, x1 and y1 exclusive."""
@@ -28,11 +31,32 @@ class TextLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """Something that bears one of the labels that were asked for.
+
+    `text_height_px` is the size of the smallest text in it, None where it holds none.
+    """
+
+    label: str
+    box_xyxy_px: Box
+    confidence: float
+    text_height_px: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TileReading:
-    """What one tile gave: its lines, and boxes of ink that no line explains (seen, but not read)."""
+    """What one tile gave: its lines, and boxes of ink that no line explains (seen, but not read).
+
+    `regions` is None where nobody looked for any, which is not the same as none found. `truncated` says that the
+    engine's answer was cut: what it did not come to is among `undetected_ink`. `again` says why another attempt may
+    give more (the local engine stood in, or time ran out); such a reading is delivered, but not served from the cache.
+    """
 
     lines: tuple[TextLine, ...]
     undetected_ink: tuple[Box, ...]
+    regions: tuple[Region, ...] | None = None
+    truncated: bool = False
+    again: str = ""
 
 
 class TextReader(Protocol):
@@ -41,6 +65,16 @@ class TextReader(Protocol):
     @property
     def identity(self) -> str:
         """Name, version and languages: part of every cache key, so that a new engine never serves old readings."""
+        ...
+
+    @property
+    def tile_limit(self) -> TileLimit:
+        """How large a tile may be, and how far neighbours overlap."""
+        ...
+
+    @property
+    def tiles_in_flight(self) -> int:
+        """How many tiles of one picture may be under way at once."""
         ...
 
     async def read_tile(self, pixels: PixelFile, rect_xyxy_px: Box, *, job: str, timeout_s: float) -> TileReading:
@@ -57,6 +91,64 @@ class TextReader(Protocol):
         """Read lines whose boxes are already known; result i belongs to box i.
 
         An empty text with confidence 1 says that nothing is printed there, with 0 that it could not be read.
+        """
+        ...
+
+
+VisionModel = Literal["fast", "accurate"]
+"""Which of the provider's two models is asked; their names are settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a look at a picture is for: its text, regions of these labels (a closed list), or both."""
+
+    text: bool
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TilePicture:
+    """One tile as an encoded file, at its full resolution and within the provider's limits."""
+
+    path: Path
+    mime_type: str
+    width_px: int
+    height_px: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a vision provider saw; all boxes in pixels of the tile, inside it.
+
+    `cut` says why the answer is not whole (`tokens`, `time`, `connection`), empty when it is. Of a cut answer only
+    items that were certainly complete are kept.
+    """
+
+    lines: tuple[TextLine, ...]
+    regions: tuple[Region, ...]
+    cut: Literal["", "tokens", "time", "connection"] = ""
+
+
+class VisionProvider(Protocol):
+    """Reads and finds by a language model that sees. Asking costs money, so one only exists where its key is set."""
+
+    def identity(self, model: VisionModel) -> str:
+        """Provider, model and version of prompt and schema: part of every cache key."""
+        ...
+
+    @property
+    def trouble(self) -> WorkerError | None:
+        """Why asking is useless now (wrong key, the day's cap is reached ...), None when it is not."""
+        ...
+
+    async def look(self, picture: TilePicture, wanted: Wanted, *, model: VisionModel, deadline: Deadline) -> Sight:
+        """Ask once, with retries that fit before the deadline. What it costs is told to `spending.spend`.
+
+        Text that arrived before the deadline is kept: the sight then is `cut` by `time`.
+
+        Raises:
+            VisionError: refused, overloaded, too large, wrong key, cap reached, unreachable, no usable answer.
         """
         ...
 

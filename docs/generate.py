@@ -9,6 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from pydantic import AliasChoices
+from pydantic.fields import FieldInfo
+
 from sam2_mcp_bridge import config as bridge
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
@@ -123,14 +126,20 @@ def configuration_page() -> str:
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=False)
         shown = "~/.cache/sam2-mcp" if name == "data_dir" else "" if default in (None, ()) else default
-        shown = ",".join(shown) if isinstance(shown, tuple) else shown
-        parts.append(f"| `SAM2_MCP_{name.upper()}` | {shown} | {field.description} |\n")
+        shown = ",".join(map(str, shown)) if isinstance(shown, tuple) else shown
+        parts.append(f"| `{_variable(name, field)}` | {shown} | {field.description} |\n")
     parts += [BRIDGE_INTRO, "| variable | flag | default | meaning |\n|---|---|---|---|\n"]
     for name, setting in bridge.SETTINGS.items():
         meaning = setting.help[0].upper() + setting.help[1:]
         parts.append(f"| `{setting.variable}` | `{setting.flag}` | {bridge.default_text(name)} | {meaning}. |\n")
     parts.append(BRIDGE_NOTES)
     return "".join(parts)
+
+
+def _variable(name: str, field: FieldInfo) -> str:
+    """The environment variable of a setting: its own, or the one that a provider's tools share."""
+    alias = field.validation_alias
+    return str(alias.choices[0]) if isinstance(alias, AliasChoices) else f"SAM2_MCP_{name.upper()}"
 
 
 def main() -> int:

@@ -231,6 +231,11 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
+    @field_validator("anthropic_api_key", "anthropic_base_url", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: Any) -> Any:
+        return None if isinstance(value, str) and not value.strip() else value
+
     @model_validator(mode="after")
     def _margin_fits(self) -> Settings:
         if self.reply_margin_s >= self.call_budget_s:

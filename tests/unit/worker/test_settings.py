@@ -79,3 +79,20 @@ def test_a_margin_longer_than_the_budget_is_refused() -> None:
 def test_there_is_one_reader_per_core_unless_told_otherwise() -> None:
     assert Settings(ocr_processes=7).ocr_process_count == 7
     assert 1 <= Settings().ocr_process_count <= 4
+
+
+def test_the_key_of_claude_comes_from_its_own_variable_and_an_empty_one_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", " ")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "")
+    unset = Settings()
+    assert unset.anthropic_api_key is None
+    assert unset.anthropic_base_url is None
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-of-nothing")
+    monkeypatch.setenv("SAM2_MCP_CLAUDE_FAST_USD_PER_MTOK", "0.2, 1")
+    found = Settings()
+    assert found.anthropic_api_key is not None
+    assert found.anthropic_api_key.get_secret_value() == "sk-test-of-nothing"
+    assert "sk-test-of-nothing" not in repr(found)
+    assert found.claude_fast_usd_per_mtok == (0.2, 1.0)

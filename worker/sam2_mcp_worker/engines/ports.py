@@ -101,10 +101,15 @@ VisionModel = Literal["fast", "accurate"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a look at a picture is for: its text, regions of these labels (a closed list), or both."""
+    """What a look at a picture is for: its text, regions of these labels (a closed list), or both.
+
+    `definitions[i]` says for the prompt what `labels[i]` covers, empty where the label says it all; either none is
+    given or one for each label. They decide what is found, so they belong into cache keys like the labels.
+    """
 
     text: bool
     labels: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

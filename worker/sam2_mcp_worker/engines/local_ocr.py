@@ -53,6 +53,10 @@ class LocalOcr:
     def tiles_in_flight(self) -> int:
         return TILES_IN_FLIGHT
 
+    @property
+    def costs_money(self) -> bool:
+        return False
+
     async def read_tile(self, pixels: PixelFile, rect_xyxy_px: Box, *, job: str, timeout_s: float) -> TileReading:
         params = {"pixels": pixels.to_params(), "rect": list(rect_xyxy_px)}
         answer = await self._pool.run("read_tile", params, timeout_s=timeout_s, job=job)

@@ -50,6 +50,7 @@ class TileReading:
     `regions` is None where nobody looked for any, which is not the same as none found. `truncated` says that the
     engine's answer was cut: what it did not come to is among `undetected_ink`. `again` says why another attempt may
     give more (the local engine stood in, or time ran out); such a reading is delivered, but not served from the cache.
+    `stood_in` says why the local engine read this tile instead of the provider that was asked; it looks for no regions.
     """
 
     lines: tuple[TextLine, ...]
@@ -57,6 +58,7 @@ class TileReading:
     regions: tuple[Region, ...] | None = None
     truncated: bool = False
     again: str = ""
+    stood_in: str = ""
 
 
 class TextReader(Protocol):
@@ -75,6 +77,11 @@ class TextReader(Protocol):
     @property
     def tiles_in_flight(self) -> int:
         """How many tiles of one picture may be under way at once."""
+        ...
+
+    @property
+    def costs_money(self) -> bool:
+        """Whether every tile read is worth keeping, since reading it again is paid for again."""
         ...
 
     async def read_tile(self, pixels: PixelFile, rect_xyxy_px: Box, *, job: str, timeout_s: float) -> TileReading:

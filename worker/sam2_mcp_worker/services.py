@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifacts
+from sam2_mcp_worker.checks.rule_packs import load_rule_pack
 from sam2_mcp_worker.disk import sweep
 from sam2_mcp_worker.engines import segmenter as sam
 from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_config, local_ocr_identity
@@ -48,6 +49,7 @@ class Services:
         tessdata_dir = settings.find_tessdata()
         data = settings.data_dir
         self.settings = settings
+        self.rule_pack = load_rule_pack(settings.rule_pack)
         self._work = WorkRoot(data / "work")
         self.uploads = Uploads(data / "files", max_bytes=settings.max_upload_bytes, retention_h=settings.retention_h)
         self.artifacts = Artifacts(data / "artifacts", settings.retention_h)

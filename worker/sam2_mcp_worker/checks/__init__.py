@@ -1,0 +1,1 @@
+"""What needs no judgement, as pure functions: closed label lists and rule packs. Imports nothing of ours but errors."""

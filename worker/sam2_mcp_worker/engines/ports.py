@@ -134,12 +134,14 @@ class Sight:
     """What a vision provider saw; all boxes in pixels of the tile, inside it.
 
     `cut` says why the answer is not whole (`tokens`, `time`, `connection`), empty when it is. Of a cut answer only
-    items that were certainly complete are kept.
+    items that were certainly complete are kept. `dropped` counts items that were thrown away because their box, label
+    or confidence made no sense: what they stood for is not known to be absent.
     """
 
     lines: tuple[TextLine, ...]
     regions: tuple[Region, ...]
     cut: Literal["", "tokens", "time", "connection"] = ""
+    dropped: int = 0
 
 
 class VisionProvider(Protocol):

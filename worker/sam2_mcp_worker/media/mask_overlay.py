@@ -1,12 +1,13 @@
 """Draws masks on their picture: every object a coloured region with its number; where nothing was found, the prompt.
 
 A task for a decoder child. Masks come as run lengths (rle.py), so that objects of earlier calls need no file. A region
-is told from its neighbours by its number and outline; colours repeat.
+is told from its neighbours by its number and outline; colours repeat. Objects in groups (what bears one label) have
+the colour of their group, a frame where they have no mask, and a line of the legend for each group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,11 @@ FONT_PX = 15
 SIDE_MARGIN_PX = 8
 DOT_PX = 3
 CROSS_PX = 4
+FRAME_PX = 3
+LEGEND_ROW_PX = 20
+LEGEND_FONT_PX = 13
+# The font inside Pillow has Latin letters only; what it lacks would be a row of empty boxes.
+LAST_DRAWABLE = "\u024f"
 MISSING: Rgb = (90, 90, 90)
 POSITIVE: Rgb = (0, 130, 60)
 NEGATIVE: Rgb = (200, 0, 40)
@@ -56,17 +62,23 @@ NEGATIVE: Rgb = (200, 0, 40)
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """One object as it was asked for and found; `mask` is blank when nothing was."""
+    """One object as it was asked for and found; `mask` is blank when nothing was. Groups count from 1, 0 is none."""
 
     number: int
     mask: Mask
     box: Rect | None
     points: tuple[tuple[int, int, bool], ...]
+    group: int = 0
 
     @property
     def colours(self) -> tuple[Rgb, Rgb]:
         """Of the region and of the digits on it."""
-        return COLOURS[(self.number - 1) % len(COLOURS)]
+        return COLOURS[((self.group or self.number) - 1) % len(COLOURS)]
+
+    @property
+    def tag_colours(self) -> tuple[Rgb, Rgb]:
+        """Of the tag and its digits: grey where nothing was found."""
+        return self.colours if self.group or self.mask.box_xyxy_px else (MISSING, (255, 255, 255))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,8 @@ def draw_mask_overlay(params: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         params: `pixels` (a `PixelFile` as JSON), `objects` (a list of `{"number", "counts"` (run lengths of the whole
-            picture as COCO compresses them, None when nothing was found)`, "box"` (the prompt or None)`, "points"}`),
-            and those of `write_picture`.
+            picture as COCO compresses them, None when nothing was found)`, "box"` (the prompt or None)`, "points"`, and
+            optional `"group"}`), optional `legend` (the words for each group, in order), and those of `write_picture`.
 
     Returns:
         As `write_picture`.
@@ -96,7 +108,8 @@ def draw_mask_overlay(params: dict[str, Any]) -> dict[str, Any]:
     rgb = pixels.map_rgb()
     size_px = (pixels.width_px, pixels.height_px)
     objects = [_object(fields, size_px) for fields in params["objects"]]
-    return write_picture(params, lambda side_px: (_draw(rgb, objects, side_px), 0))
+    legend = [str(words) for words in params.get("legend") or ()]
+    return write_picture(params, lambda side_px: (_draw(rgb, objects, legend, side_px), 0))
 
 
 def _object(fields: dict[str, Any], size_px: tuple[int, int]) -> _Object:
@@ -107,12 +120,17 @@ def _object(fields: dict[str, Any], size_px: tuple[int, int]) -> _Object:
         mask=decode_runs(runs, size_px),
         box=(box[0], box[1], box[2], box[3]) if box else None,
         points=tuple((int(x), int(y), bool(positive)) for x, y, positive in fields["points"]),
+        group=int(fields.get("group", 0)),
     )
 
 
-def _draw(rgb: NDArray[np.uint8], objects: Sequence[_Object], side_px: int) -> Image.Image:
+def _draw(rgb: NDArray[np.uint8], objects: Sequence[_Object], legend: Sequence[str], side_px: int) -> Image.Image:
     boxes = [rect for item in objects if (rect := item.mask.box_xyxy_px or item.box) is not None]
+    entries = _entries(objects, legend)
     sheet = lay_out_sheet((rgb.shape[1], rgb.shape[0]), boxes, side_px, SIDE_MARGIN_PX, FOOT_PX)
+    if legend:  # how many rows it needs depends on the sheet's width
+        foot_px = FOOT_PX + LEGEND_ROW_PX * (_rows(entries, sheet, side_px) - 1)
+        sheet = lay_out_sheet((rgb.shape[1], rgb.shape[0]), boxes, side_px, SIDE_MARGIN_PX, foot_px)
     base = scaled_pieces(rgb, sheet)
     busy = ink(base)
     regions = {item.number: _regions(item.mask, sheet) for item in objects}
@@ -127,7 +145,7 @@ def _draw(rgb: NDArray[np.uint8], objects: Sequence[_Object], side_px: int) -> I
     placer = TagPlacer(busy)
     for item in objects:
         _draw_number(pen, sheet, item, regions[item.number], placer)
-    _legend(pen, sheet, objects)
+    _draw_legend(pen, sheet, entries)
     return picture
 
 
@@ -178,10 +196,19 @@ def _paint(base: NDArray[np.uint8], region: _Region, colour: Rgb) -> None:
 def _draw_prompt(pen: ImageDraw.ImageDraw, sheet: Sheet, item: _Object) -> None:
     for piece in sheet.pieces:
         if item.mask.box_xyxy_px is None and item.box is not None and (rect := piece.place(item.box)) is not None:
-            _dotted(pen, rect)
+            if item.group:
+                _framed(pen, rect, item.colours[0])
+            else:
+                _dotted(pen, rect)
         for x, y, positive in item.points:
             if (at := piece.place((x, y, x + 1, y + 1))) is not None:
                 _draw_point(pen, ((at[0] + at[2]) // 2, (at[1] + at[3]) // 2), positive)
+
+
+def _framed(pen: ImageDraw.ImageDraw, rect: Rect, colour: Rgb) -> None:
+    x0, y0, x1, y1 = rect[0], rect[1], rect[2] - 1, rect[3] - 1
+    pen.rectangle((x0 - 1, y0 - 1, x1 + 1, y1 + 1), outline=HALO)
+    pen.rectangle((x0, y0, x1, y1), outline=colour, width=FRAME_PX)
 
 
 def _dotted(pen: ImageDraw.ImageDraw, rect: Rect) -> None:
@@ -218,7 +245,7 @@ def _draw_number(
         rect = placer.beside(box, size, piece.target) or (box[0], box[1], box[0] + size[0], box[1] + size[1])
     if rect is None:
         return
-    colour, digits = item.colours if regions else (MISSING, (255, 255, 255))
+    colour, digits = item.tag_colours
     pen.rounded_rectangle((rect[0], rect[1], rect[2] - 1, rect[3] - 1), 3, fill=colour, outline=HALO)
     middle = ((rect[0] + rect[2]) / 2, (rect[1] + rect[3]) / 2)
     pen.text(middle, str(item.number), fill=digits, font=tag_font(FONT_PX), anchor="mm")
@@ -246,23 +273,63 @@ def _anchor(item: _Object, sheet: Sheet, regions: Sequence[_Region]) -> tuple[Pi
     return None
 
 
-def _legend(pen: ImageDraw.ImageDraw, sheet: Sheet, objects: Sequence[_Object]) -> None:
-    y, x, font = sheet.height_px - FOOT_PX // 2, sheet.margin_px, tag_font(13)
+Swatch = Callable[[ImageDraw.ImageDraw, int, int], None]
+"""Draws the sign of a legend's entry around a left edge and a middle line."""
 
-    def words(text: str, width: int) -> int:
-        pen.text((x + width + 8, y), text, fill=FOOT_INK, font=font, anchor="lm")
-        return x + width + 8 + round(font.getlength(text)) + 20
 
+def _entries(objects: Sequence[_Object], legend: Sequence[str]) -> list[tuple[Swatch, int, str]]:
+    """Signs, their widths and words."""
+    if legend:
+        groups = sorted({item.group for item in objects if 0 < item.group <= len(legend)})
+        return [(_filled(COLOURS[(n - 1) % len(COLOURS)][0]), 20, _drawable(legend[n - 1], n)) for n in groups]
+    entries: list[tuple[Swatch, int, str]] = []
     if any(item.mask.box_xyxy_px for item in objects):
-        pen.rectangle((x, y - 6, x + 20, y + 6), fill=objects[0].colours[0])
-        x = words("object", 20)
+        entries.append((_filled(objects[0].colours[0]), 20, "object"))
     if any(item.mask.box_xyxy_px is None for item in objects):
-        _dotted(pen, (x, y - 6, x + 21, y + 7))
-        x = words("not found", 20)
-    for positive, text in ((True, "point on it"), (False, "point beside it")):
-        if any(point[2] is positive for item in objects for point in item.points):
-            _draw_point(pen, (x + 5, y), positive)
-            x = words(text, 10)
+        entries.append((lambda pen, x, y: _dotted(pen, (x, y - 6, x + 21, y + 7)), 20, "not found"))
+    if any(point[2] for item in objects for point in item.points):
+        entries.append((lambda pen, x, y: _draw_point(pen, (x + 5, y), True), 10, "point on it"))
+    if any(not point[2] for item in objects for point in item.points):
+        entries.append((lambda pen, x, y: _draw_point(pen, (x + 5, y), False), 10, "point beside it"))
+    return entries
+
+
+def _filled(colour: Rgb) -> Swatch:
+    return lambda pen, x, y: pen.rectangle((x, y - 6, x + 20, y + 6), fill=colour)
+
+
+def _drawable(words: str, group: int) -> str:
+    """The words, or which label it is where the font lacks them."""
+    _, colon, numbers = words.rpartition(": ")
+    if all(character <= LAST_DRAWABLE for character in words):
+        return words
+    return f"label {group}{colon}{numbers if all(character <= LAST_DRAWABLE for character in numbers) else ''}"
+
+
+def _rows(entries: Sequence[tuple[Swatch, int, str]], sheet: Sheet, side_px: int) -> int:
+    """Rows of the legend; at most half of the sheet, so that a picture remains."""
+    rows = max((row for row, _ in _placed(entries, sheet)), default=0) + 1
+    return min(rows, max(1, side_px // (2 * LEGEND_ROW_PX)))
+
+
+def _placed(entries: Sequence[tuple[Swatch, int, str]], sheet: Sheet) -> list[tuple[int, int]]:
+    """Row and left edge of every entry."""
+    font, places, row, x = tag_font(LEGEND_FONT_PX), [], 0, sheet.margin_px
+    for _, width, words in entries:
+        length = width + 8 + round(font.getlength(words)) + 20
+        if x > sheet.margin_px and x + length > sheet.width_px:
+            row, x = row + 1, sheet.margin_px
+        places.append((row, x))
+        x += length
+    return places
+
+
+def _draw_legend(pen: ImageDraw.ImageDraw, sheet: Sheet, entries: Sequence[tuple[Swatch, int, str]]) -> None:
+    font, foot = tag_font(LEGEND_FONT_PX), max(piece.target[3] for piece in sheet.pieces)
+    for (swatch, width, words), (row, x) in zip(entries, _placed(entries, sheet), strict=True):
+        y = foot + FOOT_PX // 2 + row * LEGEND_ROW_PX
+        swatch(pen, x, y)
+        pen.text((x + width + 8, y), words, fill=FOOT_INK, font=font, anchor="lm")
 
 
 TASKS = {"draw_mask_overlay": draw_mask_overlay}

@@ -50,6 +50,15 @@ def decode_cursor(cursor: str, tool: str, key: str) -> dict[str, Any]:
     return state
 
 
+def belongs(cursor: str, tool: str, key: str) -> bool:
+    """Whether this is a cursor of the request."""
+    try:
+        decode_cursor(cursor, tool, key)
+    except WorkerError:
+        return False
+    return True
+
+
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
 

@@ -33,6 +33,7 @@ class Job:
         self.notes: dict[str, Any] = {}  # what the pipeline keeps between calls, such as the handle of its report
         self.waiting = 0
         self.wanted = False  # a call left it unfinished and may come back for it
+        self.again = False  # what is settled may come out better next time
         self.error: Exception | None = None
         self.error_told = False
         self.task: asyncio.Task[None] | None = None
@@ -91,7 +92,8 @@ class Jobs:
     def join(self, key: str, items: tuple[int, ...], start: Start, *, retry: bool = False) -> JobVisit:
         """A context in which the caller takes part in the job `key`, which is started when there is none.
 
-        With `retry` a finished job in which items failed is not good enough: it is started anew.
+        With `retry` a finished job in which items failed, or may come out better, is not good enough: it is started
+        anew.
         """
         job = self._jobs.get(key)
         if job is None or (job.finished and _wanting(job, retry=retry)):
@@ -154,7 +156,7 @@ class Jobs:
 
 def _wanting(job: Job, *, retry: bool) -> bool:
     """Whether a finished job left something undone that another run may do."""
-    if retry and job.coverage.failed:
+    if retry and (job.coverage.failed or job.again):
         return True
     return not job.coverage.complete and (job.error is None or job.error_told)
 

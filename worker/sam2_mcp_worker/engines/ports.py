@@ -51,7 +51,8 @@ class TileReading:
     engine's answer was cut: what it did not come to is among `undetected_ink`. `again` says why another attempt may
     give more (the local engine stood in, or time ran out); such a reading is delivered, but not served from the cache.
     `stood_in` says why the local engine read this tile instead of the provider that was asked; it looks for no regions.
-    `dropped` counts items of the answer that made no sense (see `Sight`).
+    `dropped` counts items of the answer that made no sense (see `Sight`), `invented` lines that were left out since
+    there is bare paper where they were said to stand.
     """
 
     lines: tuple[TextLine, ...]
@@ -61,6 +62,7 @@ class TileReading:
     again: str = ""
     stood_in: str = ""
     dropped: int = 0
+    invented: int = 0
 
 
 class TextReader(Protocol):

@@ -28,7 +28,7 @@ from sam2_mcp_worker.media.image_redaction import (
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.reading_order import reading_order
 from sam2_mcp_worker.media.tiling import plan_tiles
-from sam2_mcp_worker.pipelines.read_picture import TILES_IN_FLIGHT, PictureReader, PictureReading, merge
+from sam2_mcp_worker.pipelines.read_picture import PictureReader, PictureReading, merge
 from sam2_mcp_worker.pipelines.redact_areas import AreaFinder
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
 from sam2_mcp_worker.pipelines.redact_image_check import OutputReader, proofs
@@ -141,7 +141,9 @@ class ImageRedactor:
             task.tell(f"reading the picture: {coverage.settled} of {len(tiles)} tiles done")
             return await reader.read_tile(pixels, tiles[index], keep=True)
 
-        return await fan_out(coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=TILES_IN_FLIGHT)
+        return await fan_out(
+            coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=task.services.reader.tiles_in_flight
+        )
 
     def _tell_unread(self, reading: PictureReading) -> None:
         """Why a phrase may stand in the picture all the same."""

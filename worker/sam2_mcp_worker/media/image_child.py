@@ -46,10 +46,10 @@ def image_decode(params: dict[str, Any]) -> dict[str, Any]:
         WorkerError: unsupported_image, image_damaged, image_too_large, no_space.
     """
     path, max_pixels = Path(params["path"]), params["max_pixels"]
-    with _open(path, max_pixels) as image:
-        orientation = _orientation(image)
-        _decode(image)
-        turn = _Turn(_orientation(image))  # Pillow turns TIFFs itself while it decodes
+    with open_picture(path, max_pixels) as image:
+        orientation = orientation_of(image)
+        load_whole(image)
+        turn = Turn(orientation_of(image))  # Pillow turns TIFFs itself while it decodes
         width_px, height_px = turn.output_size(image.size)
         with pixel_file(Path(params["out_path"])) as out:
             for top, bottom in strips(width_px, height_px):
@@ -58,7 +58,7 @@ def image_decode(params: dict[str, Any]) -> dict[str, Any]:
             "width_px": width_px,
             "height_px": height_px,
             "format": image.format,
-            "frames": _frames(image),
+            "frames": frames_of(image),
             "rotated": orientation != 1,
             "dpi": _dpi(image),
         }
@@ -70,10 +70,10 @@ def image_size(params: dict[str, Any]) -> dict[str, Any]:
     Raises:
         WorkerError: unsupported_image, image_damaged, image_too_large.
     """
-    with _open(Path(params["path"]), params["max_pixels"]) as image:
-        orientation = 1 if image.format == "TIFF" else _orientation(image)  # Pillow gives the size of turned TIFFs
-        width_px, height_px = _Turn(orientation).output_size(image.size)
-        return {"width_px": width_px, "height_px": height_px, "frames": _frames(image)}
+    with open_picture(Path(params["path"]), params["max_pixels"]) as image:
+        orientation = 1 if image.format == "TIFF" else orientation_of(image)  # Pillow gives the size of turned TIFFs
+        width_px, height_px = Turn(orientation).output_size(image.size)
+        return {"width_px": width_px, "height_px": height_px, "frames": frames_of(image)}
 
 
 TASKS = {"image_decode": image_decode, "image_size": image_size}
@@ -87,7 +87,12 @@ def prepare() -> None:
     import PIL.WebPImagePlugin  # noqa: F401 (registers itself)
 
 
-def _open(path: Path, max_pixels: int) -> Image.Image:
+def open_picture(path: Path, max_pixels: int) -> Image.Image:
+    """The picture with its header read, nothing decoded.
+
+    Raises:
+        WorkerError: unsupported_image, image_damaged, image_too_large.
+    """
     try:
         image = Image.open(path, formats=ACCEPTED)
     except UnidentifiedImageError as error:
@@ -106,7 +111,12 @@ def _open(path: Path, max_pixels: int) -> Image.Image:
 _CODEC_ERRORS = (OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, struct.error)
 
 
-def _decode(image: Image.Image) -> None:
+def load_whole(image: Image.Image) -> None:
+    """Decode all of it.
+
+    Raises:
+        WorkerError: image_damaged.
+    """
     try:
         image.load()
     except _CODEC_ERRORS as error:
@@ -144,7 +154,7 @@ def _guess(head: bytes) -> str:
     return "not a picture that is known here, or its beginning is damaged"
 
 
-def _orientation(image: Image.Image) -> int:
+def orientation_of(image: Image.Image) -> int:
     """EXIF orientation 1-8; 1 (upright) when there is none or it cannot be read."""
     try:
         value = image.getexif().get(_ORIENTATION, 1)
@@ -153,7 +163,7 @@ def _orientation(image: Image.Image) -> int:
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
-def _frames(image: Image.Image) -> int | None:
+def frames_of(image: Image.Image) -> int | None:
     """Number of frames, of which the first is decoded; None when a later one is damaged."""
     try:
         return int(getattr(image, "n_frames", 1))
@@ -193,16 +203,18 @@ _SOURCES: dict[int, Callable[[Size, int, int], BoxPx]] = {
 }
 
 
-class _Turn:
+class Turn:
     """Takes strips of the upright picture out of the stored one."""
 
     def __init__(self, orientation: int) -> None:
         self._orientation = orientation
 
     def output_size(self, size: Size) -> Size:
+        """The upright size of a stored one."""
         return size if self._orientation < 5 else (size[1], size[0])
 
     def strip(self, image: Image.Image, rows: BoxPx) -> Image.Image:
+        """These whole rows of the upright picture, RGB on white."""
         strip = image.crop(_SOURCES[self._orientation](image.size, rows[1], rows[3]))
         method = _METHODS.get(self._orientation)
         return _rgb_on_white(strip if method is None else strip.transpose(method))
@@ -212,7 +224,7 @@ def _rgb_on_white(strip: Image.Image) -> Image.Image:
     if strip.mode == "RGB" and "transparency" not in strip.info:
         return strip
     if strip.mode.startswith("I") or strip.mode == "F":
-        return _eight_bit(strip).convert("RGB")
+        return eight_bit(strip).convert("RGB")
     if strip.has_transparency_data:
         with_alpha = strip.convert("RGBA")
         white = Image.new("RGB", strip.size, (255, 255, 255))
@@ -221,7 +233,7 @@ def _rgb_on_white(strip: Image.Image) -> Image.Image:
     return strip.convert("RGB")
 
 
-def _eight_bit(strip: Image.Image) -> Image.Image:
+def eight_bit(strip: Image.Image) -> Image.Image:
     """Grey of 16 bits (modes I and I;16) or in floating point (taken as 0 to 1) to 8 bits."""
     factor = 255.0 if strip.mode == "F" else 1 / 257
     wide = strip if strip.mode == "F" else strip.convert("I")

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 from sam2_mcp_worker.pipelines.segment_image import Request, Segmentation, segment_image
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.coverage import CoverageModel
+from sam2_mcp_worker.tools.picture_road import ImageArgument, send
 from sam2_mcp_worker.tools.prompt_arguments import BoxesArgument, PointsArgument, QualityArgument
-from sam2_mcp_worker.tools.reply import reply
 
 DESCRIPTION = """\
 Cuts objects of one image (JPEG, PNG, GIF, WebP, TIFF, BMP) out to exact masks. Mark every object in \
@@ -20,7 +20,8 @@ one call: object n by a box around it, boxes [[x0, y0, x1, y1], ...], and/or by 
 [{object_number, x_px, y_px, positive}, ...]: positive true on the object, false on what is not part \
 of it (whole pixels, origin top left, after EXIF rotation). Further parameters: source (handle \
 file_..., a path below an allowed folder or an https URL), quality ('accurate', 'balanced', 'fast'), \
-cursor. Per object: tight box_xyxy_px, area, polygons with holes (within polygon_tolerance_px), \
+image (none, thumb, inline), cursor. Per object: tight box_xyxy_px, area, polygons with holes \
+(within polygon_tolerance_px), \
 touches_border, a PNG mask, which redact_media takes too; over all: overlay picture with numbers, \
 COCO run lengths. predicted_iou and stability (0-1) are the network's own opinion: look at the \
 overlay. blank: nothing found. With `cursor`, call again with the same arguments plus the cursor. \
@@ -104,11 +105,12 @@ def register(server: MCPServer[Any], services: Services) -> None:
         boxes: BoxesArgument = [],  # noqa: B006 (pydantic copies it)
         points: PointsArgument = [],  # noqa: B006
         quality: QualityArgument = "accurate",
+        image: ImageArgument = "auto",
         cursor: Annotated[str, Field(description="From the result before, to go on")] = "",
     ) -> Annotated[CallToolResult, SegmentedImage]:
         request = Request(source, boxes, [point.marked() for point in points], quality, cursor)
         result = await segment_image(services, request)
-        return reply(_model(result), [link for link in (result.overlay,) if link])
+        return await send(services, _model(result), image, pictures=[result.overlay] if result.overlay else [])
 
     server.add_tool(
         tool,

@@ -26,6 +26,7 @@ from sam2_mcp_worker.deadline import Deadline, call_budget_s, deadline_scope
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools import get_status, inspect_pdf, read_text, redact_media, segment_image, track_video
+from sam2_mcp_worker.tools.host_profile import PROFILE_HEADER, profile_scope, read_profile
 from sam2_mcp_worker.tools.schemas import outline, slim
 from sam2_mcp_worker.version import worker_version
 
@@ -73,11 +74,12 @@ class ToolServer(MCPServer[Any]):
     ) -> CallToolResult | InputRequiredResult:
         """Run a tool under its deadline; failures come back as error results, never as exceptions."""
         settings = self._services.settings
-        header_ms = _budget_header(context)
+        header_ms = _header(context, BUDGET_HEADER)
+        profile = read_profile(_header(context, PROFILE_HEADER))
         budget_s = call_budget_s(header_ms, limit_s=settings.call_budget_s, margin_s=settings.reply_margin_s)
         whole_s = call_budget_s(header_ms, limit_s=settings.call_budget_s, margin_s=0)
         try:
-            with deadline_scope(Deadline.after(budget_s, margin_s=whole_s - budget_s)):
+            with profile_scope(profile), deadline_scope(Deadline.after(budget_s, margin_s=whole_s - budget_s)):
                 # The tool ends by itself at its deadline; this is the net below it.
                 async with asyncio.timeout(whole_s):
                     self._check_names(name, arguments)
@@ -130,10 +132,10 @@ class ToolServer(MCPServer[Any]):
         return [ReadResourceContents(data.decode("utf-8") if is_text else data, artifact.mime_type)]
 
 
-def _budget_header(context: Context[Any, Any] | None) -> str | None:
+def _header(context: Context[Any, Any] | None, name: str) -> str | None:
     request = context.request_context.request if context is not None else None
     headers = getattr(request, "headers", None)
-    return headers.get(BUDGET_HEADER) if headers is not None else None
+    return headers.get(name) if headers is not None else None
 
 
 def _public_error(name: str, error: ToolError) -> WorkerError:
@@ -171,7 +173,10 @@ def build_tool_server(services: Services) -> ToolServer:
         module.register(server, services)
     for tool in server._tool_manager.list_tools():
         tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
-        if tool.fn_metadata.output_schema is not None:
+        if "image" in tool.parameters["properties"]:
+            # Beside a picture there is no structured content, which a schema would promise (picture_road.py).
+            tool.fn_metadata.output_schema = None
+        elif tool.fn_metadata.output_schema is not None:
             tool.fn_metadata.output_schema = outline(tool.fn_metadata.output_schema)
 
     @server.resource(

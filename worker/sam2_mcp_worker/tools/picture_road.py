@@ -1,0 +1,202 @@
+"""The one road by which pictures, sounds and documents leave with a result.
+
+The first text block carries every fact, also those of each picture: what it is of, its type, size, bytes, SHA-256 and
+the limits it was made for. Then come the blocks, then links to everything in full. What is above the cap, cannot be
+decoded or has no time left is a link, and the text says why. Nothing here is ever logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import anyio
+from mcp_types import (
+    Annotations,
+    AudioContent,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    TextResourceContents,
+)
+from pydantic import BaseModel, Field
+
+from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.deadline import current_deadline
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.outgoing_picture import (
+    OutgoingPicture,
+    PictureLimits,
+    inline_limits,
+    outgoing_picture,
+    thumb_limits,
+)
+from sam2_mcp_worker.media.signatures import check_type, decode_strictly
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.tools.host_profile import HostProfile, current_profile
+from sam2_mcp_worker.tools.reply import reply, result_text
+
+Show = Literal["auto", "none", "thumb", "inline"]
+ImageArgument = Annotated[
+    Show,
+    Field(description="Picture in the result: none, thumb (small), inline (up to 1568 px); auto: what suits the host"),
+]
+
+# Hosts that show the user what they show the model need no second block; it is a hint, no promise.
+FOR_BOTH = Annotations(audience=["user", "assistant"], priority=0.9)
+FOR_USER = Annotations(audience=["user"], priority=0.5)
+# Of what a call keeps for its answer, the share that pictures may take; serialising has the rest.
+MARGIN_SHARE = 0.5
+# Ids, block types, links and `_meta` of an answer that is capped in bytes.
+ANSWER_FRAME_BYTES = 8 * 1024
+# A picture that must be smaller than that is worth less than its link.
+SMALLEST_BLOCK_BYTES = 2 * 1024
+
+
+async def send(
+    services: Services,
+    result: BaseModel,
+    show: Show = "auto",
+    *,
+    pictures: Sequence[Artifact] = (),
+    sounds: Sequence[Artifact] = (),
+    documents: Sequence[Artifact] = (),
+    links: Sequence[Artifact] = (),
+    meta: dict[str, Any] | None = None,
+) -> CallToolResult:
+    """A tool's answer with what there is to see and to hear.
+
+    Args:
+        show: the tool's `image` argument.
+        pictures: shown as image blocks (`thumb`, `inline`) and linked.
+        sounds: sent as audio blocks with `inline`, else linked.
+        documents: texts such as reports, embedded with `inline`, else linked.
+        links: everything else that is linked.
+
+    Beside a picture or a sound there is no structured content: hosts that find it show the model nothing else.
+    """
+    shown, profile = _resolved(show, current_profile()), current_profile()
+    load = _Load(services, _cap_bytes(services, result, profile, len(pictures) + len(sounds)))
+    seen = [await load.picture(one, thumb=shown == "thumb") for one in pictures if shown != "none"]
+    heard = [await load.sound(one) for one in sounds if shown == "inline"]
+    blocks = [block for block, _ in (*seen, *heard) if block is not None]
+    told = {key: [facts for _, facts in made] for key, made in (("pictures", seen), ("sounds", heard)) if made}
+    embedded = [block for one in documents if shown == "inline" and (block := await load.document(one)) is not None]
+    answer = reply(result, [*pictures, *sounds, *documents, *links], extra=told, meta=meta)
+    text, *linked = answer.content
+    structured = None if blocks else answer.structured_content
+    return answer.model_copy(update={"content": [text, *blocks, *linked, *embedded], "structured_content": structured})
+
+
+def _resolved(show: Show, profile: HostProfile) -> Literal["none", "thumb", "inline"]:
+    """The station's agents read the first text block only, and its models see no picture (reference/station.md 1.6)."""
+    if show != "auto":
+        return show
+    return "none" if profile.is_station else "thumb"
+
+
+def _cap_bytes(services: Services, result: BaseModel, profile: HostProfile, count: int) -> int:
+    """Most bytes of one block: of the setting and of what the host's line has room for, shared by all blocks."""
+    cap = services.settings.max_image_block_bytes
+    if profile.max_answer_bytes is not None:
+        # The line is ASCII, and a text in it is quoted once more; structured content is not in it then.
+        taken = len(json.dumps(result_text(result)[0])) + ANSWER_FRAME_BYTES
+        cap = min(cap, max(0, profile.max_answer_bytes - taken) * 3 // 4)
+    return cap // max(1, count)
+
+
+class _Load:
+    """Makes blocks of at most `cap_bytes` each."""
+
+    def __init__(self, services: Services, cap_bytes: int) -> None:
+        self._services = services
+        self._cap_bytes = cap_bytes
+
+    async def picture(self, artifact: Artifact, *, thumb: bool) -> tuple[ImageContent | None, dict[str, Any]]:
+        """The block, if there can be one, and its facts for the text."""
+        limits = thumb_limits(self._cap_bytes) if thumb else inline_limits(self._cap_bytes)
+        try:
+            made = await self._made(artifact, limits)
+            data = _checked(made.data, made.mime_type, limits.max_bytes)
+        except WorkerError as error:
+            return None, {"artifact": artifact.uri, "not_shown": error.reason}
+        block = ImageContent(type="image", data=data, mime_type=made.mime_type, annotations=FOR_BOTH)
+        return block, {
+            "artifact": artifact.uri,
+            "shown": "thumb" if thumb else "inline",
+            "mime_type": made.mime_type,
+            "width_px": made.width_px,
+            "height_px": made.height_px,
+            "of_width_px": made.of_size_px[0],
+            "of_height_px": made.of_size_px[1],
+            "bytes": len(made.data),
+            "base64_chars": len(data),
+            "sha256": made.sha256,
+            "limit_side_px": limits.max_side_px,
+            "limit_area_px": limits.max_area_px,
+            "limit_bytes": limits.max_bytes,
+        }
+
+    async def _made(self, artifact: Artifact, limits: PictureLimits) -> OutgoingPicture:
+        if limits.max_bytes < SMALLEST_BLOCK_BYTES:
+            raise WorkerError("no_room", f"the answer has {limits.max_bytes} bytes left for a picture")
+        deadline, settings = current_deadline(), self._services.settings
+        path = await self._path(artifact)
+        try:
+            with self._services.work_directory("picture") as folder:
+                async with asyncio.timeout(deadline.remaining_s() + deadline.margin_s * MARGIN_SHARE):
+                    return await outgoing_picture(
+                        self._services.decoders,
+                        path,
+                        folder / "picture",
+                        limits,
+                        max_pixels=settings.max_picture_pixels,
+                        timeout_s=settings.step_timeout_s,
+                        job=artifact.handle,
+                    )
+        except TimeoutError as error:
+            raise WorkerError("deadline", "no time was left for the picture") from error
+
+    async def sound(self, artifact: Artifact) -> tuple[AudioContent | None, dict[str, Any]]:
+        """The block, if there can be one, and its facts for the text. Sounds are sent as they are or not at all."""
+        try:
+            raw = await self._read(artifact)
+            data = _checked(raw, artifact.mime_type, self._cap_bytes)
+        except WorkerError as error:
+            return None, {"artifact": artifact.uri, "not_sent": error.reason}
+        block = AudioContent(type="audio", data=data, mime_type=artifact.mime_type, annotations=FOR_BOTH)
+        facts = {"artifact": artifact.uri, "mime_type": artifact.mime_type, "bytes": len(raw)}
+        return block, facts | {"base64_chars": len(data), "limit_bytes": self._cap_bytes}
+
+    async def document(self, artifact: Artifact) -> EmbeddedResource | None:
+        """A text for people, whole, or None: then its link has to do."""
+        try:
+            text = (await self._read(artifact)).decode("utf-8")
+        except (WorkerError, UnicodeDecodeError):
+            return None
+        contents = TextResourceContents(uri=artifact.uri, mime_type=artifact.mime_type, text=text)
+        return EmbeddedResource(type="resource", resource=contents, annotations=FOR_USER)
+
+    async def _read(self, artifact: Artifact) -> bytes:
+        if artifact.size_bytes > self._cap_bytes:
+            raise WorkerError(
+                "too_large", f"{artifact.size_bytes} bytes", rule=f"at most {self._cap_bytes} in a result"
+            )
+        try:
+            return await anyio.Path(await self._path(artifact)).read_bytes()
+        except OSError as error:
+            raise WorkerError("artifact_gone", "it is not there any more") from error
+
+    async def _path(self, artifact: Artifact) -> Path:
+        return (await anyio.to_thread.run_sync(self._services.artifacts.get, artifact.handle))[1]
+
+
+def _checked(data: bytes, mime_type: str, max_bytes: int) -> str:
+    """The data as strict Base64, looked at once more as a client will look at it."""
+    text = base64.b64encode(data).decode("ascii")
+    check_type(decode_strictly(text, max_bytes), mime_type)
+    return text

@@ -34,6 +34,7 @@ from sam2_mcp_worker.media.sheet_picture import (
 MAX_NUMBERED = 3000
 BRACKET_ARM_PX = 5
 DOT_PX = 2
+DOUBLE_GAP_PX = 3  # between the two frames around a region, on the side away from it
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +179,18 @@ def _outline(draw: ImageDraw.ImageDraw, frame: Rect, style: BoxStyle, *, on_dark
         draw.line(stroke, fill=style.line)
 
 
+def _sides(frame: Rect) -> list[Rect]:
+    x0, y0, x1, y1 = frame
+    return [(x0, y0, x0, y1), (x1, y0, x1, y1), (x0, y0, x1, y0), (x0, y1, x1, y1)]
+
+
 def _strokes(frame: Rect, style: BoxStyle) -> list[Rect]:
     """The straight lines, as x0, y0, x1, y1 (inclusive), that make up the shape of a style."""
     x0, y0, x1, y1 = frame
     sides = [(x0, y0, x0, y1), (x1, y0, x1, y1)]
-    if style.shape == "frame":
-        return [*sides, (x0, y0, x1, y0), (x0, y1, x1, y1)]
+    if style.shape in ("frame", "double"):
+        gaps = (0,) if style.shape == "frame" else (0, DOUBLE_GAP_PX)
+        return [side for gap in gaps for side in _sides((x0 - gap, y0 - gap, x1 + gap, y1 + gap))]
     if style.shape == "brackets":
         arm = min(BRACKET_ARM_PX, (x1 - x0) // 4, (y1 - y0) // 4)
         ends = [(start, y, start + arm, y) for start in (x0, x1 - arm) for y in (y0, y1)]

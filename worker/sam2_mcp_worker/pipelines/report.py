@@ -40,8 +40,18 @@ HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]")
 
 STATUS_WORDS = {"done": ("read", "읽음"), "failed": ("failed", "실패"), "unreached": ("not reached", "읽지 못함")}
 SOURCE_WORDS = {"text_layer": ("text layer", "텍스트"), "ocr": ("OCR", "문자 인식"), "none": ("none", "없음")}
-MARK_WORDS = {"frame": "blue frame", "brackets": "orange brackets", "dots": "black dots on yellow"}
-KIND_KOREAN = {"text_layer": "텍스트 레이어", "ocr": "문자 인식으로 읽음", "ink": "보았지만 읽지 못함"}
+MARK_WORDS = {
+    "frame": "blue frame",
+    "brackets": "orange brackets",
+    "double": "double purple frame",
+    "dots": "black dots on yellow",
+}
+KIND_KOREAN = {
+    "text_layer": "텍스트 레이어",
+    "ocr": "문자 인식으로 읽음",
+    "region": "찾은 영역",
+    "ink": "보았지만 읽지 못함",
+}
 COLUMNS = (
     ("Page", "쪽", ""),
     ("Status", "상태", ""),

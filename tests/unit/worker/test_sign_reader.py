@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sam2_mcp_worker.engines.line_reader import Symbol
 from sam2_mcp_worker.engines.sign_reader import Run, better_reading, latin_line, runs_without_hangul
+from sam2_mcp_worker.media.text_height import Symbol
 
 SURE = 0.99
 

@@ -12,6 +12,7 @@ import tesserocr
 from numpy.typing import NDArray
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.text_height import Symbol
 
 PAPER_MARGIN_PX = 10  # white around the crop: Tesseract takes ink at the border for a frame
 # Page segmentation 7 first finds the line's baseline, which halves the errors; now and then it takes a line for
@@ -19,16 +20,6 @@ PAPER_MARGIN_PX = 10  # white around the crop: Tesseract takes ink at the border
 ONE_LINE, RAW_LINE = 7, 13
 DOUBTFUL = 0.6  # mean confidence below which the second way is tried: right readings have 0.85 and more
 LSTM_ONLY = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """One character and the columns of the crop that it takes (rough: the LSTM guesses them)."""
-
-    text: str
-    x0: int
-    x1: int
-    starts_word: bool
 
 
 @dataclass(frozen=True, slots=True)

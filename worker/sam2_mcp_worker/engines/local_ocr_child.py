@@ -20,14 +20,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.engines.line_crop import cut_line
 from sam2_mcp_worker.engines.line_detector import LineDetector, Quad
 from sam2_mcp_worker.engines.line_reader import LineReader
 from sam2_mcp_worker.engines.sign_reader import SignReader, second_look
-from sam2_mcp_worker.engines.text_height import font_size_px
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.ink import residual_ink
+from sam2_mcp_worker.media.line_crop import cut_line
 from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.media.text_height import font_size_px
 
 Box = tuple[int, int, int, int]
 Line = dict[str, Any]

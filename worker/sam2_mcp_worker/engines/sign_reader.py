@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.engines.line_crop import CROP_HEIGHT_PX, INK_LEVEL
-from sam2_mcp_worker.engines.line_reader import LineText, Symbol
+from sam2_mcp_worker.engines.line_reader import LineText
 from sam2_mcp_worker.engines.onnx_session import open_session
+from sam2_mcp_worker.media.line_crop import CROP_HEIGHT_PX, INK_LEVEL
+from sam2_mcp_worker.media.text_height import Symbol
 
 STEP_PX = 8  # columns of a 48 px crop for each step of the network
 SURE = 0.8  # mean probability of a run; right readings have 0.9 and more, readings of cut Hangul 0.4-0.6

@@ -7,6 +7,7 @@ claimed over what was read; rules, frames, flat shapes and single blots are left
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 Box = tuple[int, int, int, int]
 Quad = NDArray[np.float32]
+Shapes = NDArray[np.int64]
 
 # Strokes are thinner than this: a quarter of a 100 px headline's size. Larger shapes are pictures or panels.
 STROKE_PX = 25
@@ -36,38 +38,62 @@ def residual_ink(
 
     `covered_quads` are for tilted lines, whose boxes would also cover their neighbours.
     """
+    return lines_of_print(print_shapes(rgb), rgb.shape[:2], covered_boxes, covered_quads)
+
+
+@dataclass(frozen=True, slots=True)
+class PrintShapes:
+    """What looks like glyphs or their parts: (n, 4) x, y, width, height for each colour, each polarity alone."""
+
+    dark_on_light: tuple[Shapes, ...]
+    light_on_dark: tuple[Shapes, ...]
+
+
+def print_shapes(rgb: NDArray[np.uint8]) -> PrintShapes:
+    """The shapes of print in a picture, known or not."""
     if min(rgb.shape[:2]) < GLYPH_HEIGHT_PX[0]:
-        return []
-    cover = _cover(rgb.shape[:2], covered_boxes, covered_quads)
+        return PrintShapes((), ())
     kernel = cv2.getStructuringElement(cv2.MORPH_RECT, (STROKE_PX, STROKE_PX))
-    found: list[Box] = []
     # Dark strokes on light, then light on dark: the gaps between dark strokes are light ones, so each alone. And each
     # colour alone: navy on orange is darker in red and lighter in blue, and both together make one blot.
-    for sight in (cv2.MORPH_BLACKHAT, cv2.MORPH_TOPHAT):
-        for colour in range(3):
-            strokes = cv2.morphologyEx(np.ascontiguousarray(rgb[:, :, colour]), sight, kernel) > CONTRAST
-            found += _lines_of(_glyphs(strokes.astype(np.uint8), cover), rgb.shape[:2])
+    dark, light = (
+        tuple(
+            _glyphs(cv2.morphologyEx(np.ascontiguousarray(rgb[:, :, colour]), sight, kernel) > CONTRAST)
+            for colour in range(3)
+        )
+        for sight in (cv2.MORPH_BLACKHAT, cv2.MORPH_TOPHAT)
+    )
+    return PrintShapes(dark, light)
+
+
+def lines_of_print(
+    shapes: PrintShapes, size: tuple[int, ...], covered_boxes: Sequence[Box] = (), covered_quads: Sequence[Quad] = ()
+) -> list[Box]:
+    """Boxes about lines of those shapes that nothing known covers, in a picture of `size` (height, width)."""
+    cover = cv2.integral(_cover(size, covered_boxes, covered_quads)).astype(np.int64)
+    found: list[Box] = []
+    for glyphs in (*shapes.dark_on_light, *shapes.light_on_dark):
+        wide, tall = glyphs.T[2:]
+        found += _lines_of(glyphs[_sums(cover, *glyphs.T) < COVERED * wide * tall], size)
     return _without_contained(found)
 
 
-def _glyphs(strokes: NDArray[np.uint8], cover: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """(n, 4) x, y, width, height of what looks like glyphs or their parts, and is not covered."""
-    _, _, stats, _ = cv2.connectedComponentsWithStats(strokes, connectivity=8)
+def _glyphs(strokes: NDArray[np.bool_]) -> Shapes:
+    """Boxes of those connected strokes that have the size and shape of print."""
+    _, _, stats, _ = cv2.connectedComponentsWithStats(strokes.astype(np.uint8), connectivity=8)
     x, y, wide, tall, area = stats.T.astype(np.int64)
     fill = area / (wide * tall)
     looks = (tall >= GLYPH_HEIGHT_PX[0]) & (tall <= GLYPH_HEIGHT_PX[1])
     looks &= np.maximum(wide, tall) <= GLYPH_ASPECT * np.minimum(wide, tall)
     looks &= (fill >= GLYPH_FILL[0]) & ((fill <= GLYPH_FILL[1]) | (tall >= 2 * wide))  # an upright stroke fills its box
-    looks &= _sums(cover, x, y, wide, tall) < COVERED * wide * tall
     looks[0] = False  # the ground
-    glyphs: NDArray[np.int64] = np.column_stack([x, y, wide, tall])[looks]
+    glyphs: Shapes = np.column_stack([x, y, wide, tall])[looks]
     return glyphs
 
 
-def _sums(cover: NDArray[np.uint8], *boxes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Covered pixels in each box x, y, width, height."""
+def _sums(whole: NDArray[np.int64], *boxes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Covered pixels in each box x, y, width, height, out of the integral of the cover."""
     x, y, wide, tall = boxes
-    whole = cv2.integral(cover).astype(np.int64)
     sums: NDArray[np.int64] = whole[y + tall, x + wide] - whole[y, x + wide] - whole[y + tall, x] + whole[y, x]
     return sums
 
@@ -81,21 +107,27 @@ def _cover(shape: tuple[int, ...], boxes: Sequence[Box], quads: Sequence[Quad]) 
     return cover
 
 
-def _lines_of(glyphs: NDArray[np.int64], shape: tuple[int, ...]) -> list[Box]:
+def _lines_of(glyphs: Shapes, size: tuple[int, ...]) -> list[Box]:
     """Neighbouring glyphs as lines; what is too little to be one is left out."""
-    reach = np.zeros(shape[:2], np.uint8)
-    for x, y, wide, tall in glyphs:
-        along, across = max(2, round(REACH_HEIGHTS[0] * tall)), max(1, round(REACH_HEIGHTS[1] * tall))
-        reach[max(0, y - across) : y + tall + across, max(0, x - along) : x + wide + along] = 1
-    count, labels = cv2.connectedComponents(reach)
-    of = labels[glyphs[:, 1] + glyphs[:, 3] // 2, glyphs[:, 0] + glyphs[:, 2] // 2]
     lines: list[Box] = []
-    for line in range(1, count):
+    of = line_numbers(glyphs, size)
+    for line in np.unique(of):
         x, y, wide, tall = glyphs[of == line].T
         x0, y0, x1, y1 = int(x.min()), int(y.min()), int((x + wide).max()), int((y + tall).max())
         if len(x) >= LINE_GLYPHS and x1 - x0 >= LINE_ASPECT * np.median(tall):
             lines.append((x0, y0, x1, y1))
     return lines
+
+
+def line_numbers(glyphs: Shapes, size: tuple[int, ...]) -> NDArray[np.int32]:
+    """For each glyph the number of its line: glyphs near each other along and across it share one."""
+    reach = np.zeros(size[:2], np.uint8)
+    for x, y, wide, tall in glyphs:
+        along, across = max(2, round(REACH_HEIGHTS[0] * tall)), max(1, round(REACH_HEIGHTS[1] * tall))
+        reach[max(0, y - across) : y + tall + across, max(0, x - along) : x + wide + along] = 1
+    _, labels = cv2.connectedComponents(reach)
+    of: NDArray[np.int32] = labels[glyphs[:, 1] + glyphs[:, 3] // 2, glyphs[:, 0] + glyphs[:, 2] // 2]
+    return of
 
 
 def _without_contained(boxes: list[Box]) -> list[Box]:

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.engines.line_detector import Quad
+from sam2_mcp_worker.media.ink import Quad
 
 Gray = NDArray[np.uint8]
 
@@ -41,7 +41,7 @@ class LineCrop:
 def cut_line(rgb: NDArray[np.uint8], quad: Quad) -> LineCrop:
     """The line inside `quad` (pixels of `rgb`), straightened and cleaned."""
     warped, scale = _warped(rgb, quad)
-    return LineCrop(_without_foreign_ink(_ink_on_white(warped)), scale)
+    return LineCrop(without_foreign_ink(ink_on_white(warped)), scale)
 
 
 def _warped(rgb: NDArray[np.uint8], quad: Quad) -> tuple[NDArray[np.uint8], float]:
@@ -73,7 +73,7 @@ def _shrunk(rgb: NDArray[np.uint8], source: Quad, scale: float) -> tuple[NDArray
     return np.asarray(small, np.uint8), ((source - (x0, y0)) * factor).astype(np.float32)
 
 
-def _ink_on_white(warped: NDArray[np.uint8]) -> Gray:
+def ink_on_white(warped: NDArray[np.uint8]) -> Gray:
     """Grey by distance from the ground colour: light on dark, and colours of equal brightness, come out the same."""
     away = warped.astype(np.float32) - _ground(warped)
     distance = np.sqrt(np.einsum("ijk,ijk->ij", away, away))
@@ -105,7 +105,7 @@ def _commonest_colour(part: NDArray[np.uint8]) -> NDArray[np.float32]:
     return colour
 
 
-def _without_foreign_ink(gray: Gray) -> Gray:
+def without_foreign_ink(gray: Gray) -> Gray:
     """White where neighbouring lines reach into the crop, and where rules of a table or underlines run."""
     height, width = gray.shape
     _, labels, stats, _ = cv2.connectedComponentsWithStats((gray < INK_LEVEL).astype(np.uint8), connectivity=8)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.engines.line_crop import INK_LEVEL, PAPER, LineCrop
-from sam2_mcp_worker.engines.line_reader import Symbol
+from sam2_mcp_worker.media.line_crop import INK_LEVEL, PAPER, LineCrop
 
 HANGUL = re.compile(r"[가-힣]")
 # Ink from top to bottom = slope x em + blur, for what the line holds; the first that fits.
@@ -28,6 +28,16 @@ FIGURES_AND_CAPITALS_INK = (0.75, 0.75)
 # Rows with less than this share of the fullest row's ink are specks. Between Hangul they may be tails of brackets;
 # among figures and letters the tails and stems are what is measured.
 HANGUL_ROW_SHARE, OTHER_ROW_SHARE = 0.05, 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """One character and the columns of the crop that it takes (rough: readers guess them)."""
+
+    text: str
+    x0: int
+    x1: int
+    starts_word: bool
 
 
 def font_size_px(crop: LineCrop, symbols: Sequence[Symbol], text: str) -> float:

@@ -1,0 +1,221 @@
+"""Decoder task: puts the lines that a language model saw on the ink that is there.
+
+A model's boxes are some px off, and nothing says that it read all. Owns which ink belongs to which line, the size of
+the text in it, and what is left over: ink that no line explains. Texts are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sam2_mcp_worker.media.ink import Box, Quad, Shapes, line_numbers, lines_of_print, print_shapes
+from sam2_mcp_worker.media.line_crop import INK_LEVEL, cut_line, ink_on_white, without_foreign_ink
+from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.media.text_height import font_size_px
+from sam2_mcp_worker.media.text_widths import symbols_along, width_em
+
+# How far from the model's box a line's ink is looked for: in heights of the box, at least so many px.
+REACH_ACROSS, REACH_ALONG = 0.35, 0.7
+REACH_PX = 6
+BARE_CONTRAST = 16  # of 255 between darkest and lightest: less is paper, however noisy
+# Confidence at most of a line whose ink cannot be told: less than what any reader calls sure.
+DOUBTFUL = 0.3
+# Ink this many times as wide as the text can be holds words that the model left out; wide-set headlines reach 1.5.
+TOO_WIDE = 1.8
+CROP_MARGIN = 0.15  # of the height: what the calibration of font sizes expects around the ink
+ROW_GAP = 0.5  # of a glyph's height between the middles of two rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Where a line stands; `rows` are the boxes of its rows of ink, none when the model's box is all there is."""
+
+    box: Box
+    rows: tuple[Box, ...] = ()
+
+
+def settle_lines(params: dict[str, Any]) -> dict[str, Any]:
+    """`{pixels, rect, lines: [{text, box, confidence}]}` -> `{lines: [... and height_px], ink, invented}`.
+
+    All coordinates are of the whole picture.
+    """
+    x0, y0, x1, y1 = params["rect"]
+    rgb = PixelFile.from_params(params["pixels"]).crop_rgb((x0, y0, x1, y1))
+    origin = (max(0, x0), max(0, y0))
+    lines = params["lines"]
+    boxes = [_inside(_moved(line["box"], -origin[0], -origin[1]), rgb.shape) for line in lines]
+    shapes = print_shapes(rgb)
+    settled = _settled(rgb, boxes, [*shapes.dark_on_light], [*shapes.light_on_dark])
+    kept: list[dict[str, Any]] = []
+    cover: list[Box] = []
+    unexplained: list[Box] = []
+    for line, place in zip(lines, settled, strict=True):
+        if place is None:
+            continue
+        height_px = _font_size(rgb, place, line["text"])
+        sure = float(line["confidence"]) if height_px > 0 else min(DOUBTFUL, float(line["confidence"]))
+        box = list(_moved(place.box, *origin))
+        kept.append({"text": line["text"], "box": box, "height_px": height_px, "confidence": round(sure, 3)})
+        cover += [_grown(row, 0.1, 0.1) for row in place.rows]
+        unexplained += _more_than_the_text(place, line["text"], height_px)
+    ink = unexplained + lines_of_print(shapes, rgb.shape[:2], cover)
+    return {
+        "lines": kept,
+        "ink": [list(_moved(box, *origin)) for box in ink],
+        "invented": len(lines) - len(kept),
+    }
+
+
+def _settled(
+    rgb: NDArray[np.uint8], boxes: Sequence[Box], dark: list[Shapes], light: list[Shapes]
+) -> list[_Settled | None]:
+    """Each line's place; None where bare paper is."""
+    of_polarity = [_glyphs_of_lines(glyphs, boxes, rgb.shape) for glyphs in (dark, light) if glyphs]
+    settled: list[_Settled | None] = []
+    for number, box in enumerate(boxes):
+        # The gaps within and between letters look like letters of the other polarity, only smaller.
+        glyphs = max((found[number] for found in of_polarity), key=_ink_area, default=np.zeros((0, 4), np.int64))
+        if len(glyphs):
+            rows = _rows(glyphs)
+            settled.append(_Settled(_hull(rows), tuple(rows)))
+        else:
+            settled.append(_without_glyphs(rgb, box))
+    return settled
+
+
+def _ink_area(glyphs: Shapes) -> int:
+    return int((glyphs[:, 2] * glyphs[:, 3]).sum())
+
+
+def _glyphs_of_lines(colours: list[Shapes], boxes: Sequence[Box], size: tuple[int, ...]) -> list[Shapes]:
+    """For each line the glyphs that belong to it, those of all colours together."""
+    glyphs = np.unique(np.concatenate(colours), axis=0)
+    if not len(glyphs) or not boxes:
+        return [glyphs[:0] for _ in boxes]
+    centre_x, centre_y = glyphs[:, 0] + glyphs[:, 2] / 2, glyphs[:, 1] + glyphs[:, 3] / 2
+    line_of = np.full(len(glyphs), -1)
+    nearest = np.full(len(glyphs), np.inf)
+    for number, box in enumerate(boxes):
+        left, top, right, bottom = _grown(box, REACH_ALONG, REACH_ACROSS, REACH_PX)
+        distance = np.abs(centre_y - (box[1] + box[3]) / 2) / max(1, box[3] - box[1])
+        inside = (centre_x > left) & (centre_x < right) & (centre_y > top) & (centre_y < bottom)
+        better = inside & (distance < nearest)
+        line_of[better], nearest[better] = number, distance[better]
+    return _whole_rows(glyphs, line_of, line_numbers(glyphs, size), boxes)
+
+
+def _whole_rows(
+    glyphs: Shapes, line_of: NDArray[np.int64], row_of: NDArray[np.int32], boxes: Sequence[Box]
+) -> list[Shapes]:
+    """A row that a box only touched half of goes to the line which has most of it."""
+    weight = glyphs[:, 2] * glyphs[:, 3]
+    centre_x = glyphs[:, 0] + glyphs[:, 2] / 2
+    for row in np.unique(row_of):
+        members = row_of == row
+        voters = np.unique(line_of[members & (line_of >= 0)])
+        spans = [_grown(boxes[v], REACH_ALONG, 0, REACH_PX) for v in voters]
+        for voter, span in zip(voters, spans, strict=True):
+            here = members & (centre_x > span[0]) & (centre_x < span[2])
+            has, whole = weight[here & (line_of == voter)].sum(), weight[here].sum()
+            if has > whole / 2:
+                line_of[here & (line_of == -1)] = voter
+                if _one_row(glyphs[here]):
+                    line_of[here] = voter
+    return [glyphs[line_of == number] for number in range(len(boxes))]
+
+
+def _one_row(glyphs: Shapes) -> bool:
+    return len(_rows(glyphs)) == 1
+
+
+def _rows(glyphs: Shapes) -> list[Box]:
+    """The boxes of the rows that glyphs stand in, from the top down: bands of px with ink, by glyph boxes."""
+    spans = sorted((int(y), int(y + tall)) for _, y, _, tall in glyphs)
+    bands: list[list[int]] = []
+    for top, bottom in spans:
+        if bands and top < bands[-1][1]:
+            bands[-1][1] = max(bands[-1][1], bottom)
+        else:
+            bands.append([top, bottom])
+    rows = []
+    for top, bottom in bands:
+        x, y, wide, tall = glyphs[(glyphs[:, 1] >= top) & (glyphs[:, 1] < bottom)].T
+        rows.append((int(x.min()), int(y.min()), int((x + wide).max()), int((y + tall).max())))
+    return _without_specks(rows)
+
+
+def _without_specks(rows: list[Box]) -> list[Box]:
+    """Bands much lower than the highest are dots and strokes of a letter that belong to the band beside them."""
+    highest = max(row[3] - row[1] for row in rows)
+    joined: list[Box] = []
+    for row in rows:
+        if joined and min(row[3] - row[1], joined[-1][3] - joined[-1][1]) < ROW_GAP * highest:
+            joined[-1] = _hull([joined[-1], row])
+        else:
+            joined.append(row)
+    return joined
+
+
+def _without_glyphs(rgb: NDArray[np.uint8], box: Box) -> _Settled | None:
+    """A line too faint or too large for the test of print, or no line at all."""
+    left, top, right, bottom = _inside(_grown(box, REACH_ALONG, REACH_ACROSS, REACH_PX), rgb.shape)
+    window = rgb[top:bottom, left:right]
+    if not window.size or int((window.max(axis=(0, 1)).astype(int) - window.min(axis=(0, 1))).max()) < BARE_CONTRAST:
+        return None
+    ink = without_foreign_ink(ink_on_white(window)) < INK_LEVEL
+    rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
+    if not len(rows):
+        return _Settled(box)
+    found = (left + int(columns[0]), top + int(rows[0]), left + int(columns[-1]) + 1, top + int(rows[-1]) + 1)
+    return _Settled(found, (found,))
+
+
+def _font_size(rgb: NDArray[np.uint8], place: _Settled, text: str) -> float:
+    """By the middle one of its rows; 0 when its ink is not known."""
+    if not place.rows:
+        return 0.0
+    row = place.rows[len(place.rows) // 2]
+    crop = cut_line(rgb, _quad(row))
+    symbols = symbols_along(text, crop.gray.shape[1]) if len(place.rows) == 1 else ()
+    return round(font_size_px(crop, symbols, text), 1)
+
+
+def _more_than_the_text(place: _Settled, text: str, height_px: float) -> list[Box]:
+    """The line's own ink where that is far wider than the text: words were left out, and nobody knows which."""
+    wide = sum(row[2] - row[0] for row in place.rows)
+    return list(place.rows) if height_px > 0 and wide > TOO_WIDE * max(1.0, width_em(text)) * height_px else []
+
+
+def _quad(box: Box) -> Quad:
+    x0, y0, x1, y1 = box
+    m = CROP_MARGIN * (y1 - y0)
+    return np.array([[x0 - m, y0 - m], [x1 + m, y0 - m], [x1 + m, y1 + m], [x0 - m, y1 + m]], np.float32)
+
+
+def _grown(box: Box, along: float, across: float, least_px: int = 0) -> Box:
+    x0, y0, x1, y1 = box
+    dx, dy = (max(least_px, round(share * (y1 - y0))) for share in (along, across))
+    return x0 - dx, y0 - dy, x1 + dx, y1 + dy
+
+
+def _inside(box: Box, shape: tuple[int, ...]) -> Box:
+    x0, y0, x1, y1 = box
+    height, width = shape[:2]
+    return min(max(0, x0), width), min(max(0, y0), height), min(max(0, x1), width), min(max(0, y1), height)
+
+
+def _moved(box: Sequence[int], dx: int, dy: int) -> Box:
+    return box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy
+
+
+def _hull(boxes: Sequence[Box]) -> Box:
+    x0s, y0s, x1s, y1s = zip(*boxes, strict=True)
+    return min(x0s), min(y0s), max(x1s), max(y1s)
+
+
+TASKS = {"settle_lines": settle_lines}

@@ -133,7 +133,9 @@ class Bridge:
         # A host may ping before it begins, and only then.
         if self._undecided and isinstance(message, framing.Request) and message.method != "ping":
             self._undecided = False
-            self._profile = _ledger(self._config) if station_asks(message) else self._profile
+            station = station_asks(message)
+            self._profile = _ledger(self._config) if station else self._profile
+            self._upstream.host_is("station" if station else "full")
         return self._profile.received(message, at_s)
 
     def _next_actions(self) -> list[Action]:

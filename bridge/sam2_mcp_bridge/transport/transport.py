@@ -125,6 +125,7 @@ class Transport:
         where: host and port of the server, for people.
         proxy: address of the proxy without its password; None where there is none.
         tls: the context of https connections; None where none is needed.
+        profile: told with every request, and the longest answer: a worker makes pictures fit the host by them.
 
     Raises:
         SetupError: a setting or a file that it names cannot be used.
@@ -154,6 +155,8 @@ class Transport:
             proxy=proxy,
             limits=httpx.Limits(max_keepalive_connections=0),
         )
+        self.profile = config.profile
+        self._max_answer = f"max-answer-bytes={config.max_answer_bytes}"
         self._token = config.token
         self._token_file = config.token_file
         self._outage = Outage()
@@ -260,12 +263,13 @@ class Transport:
     ) -> httpx.Response:
         """Send the request and read the head of the response; try again for a while when nothing listens."""
         pauses = itertools.chain(CONNECT_PAUSES_S, itertools.repeat(CONNECT_PAUSES_S[-1]))
-        authorization = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        told = {"Sam2-Mcp-Profile": f"{self.profile}; {self._max_answer}"}
+        told |= {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         while True:
             request = self._client.build_request(
                 http_method,
                 url,
-                headers=httpx.Headers({**headers, **authorization, **_budget(exchange)}, HEADER_ENCODING),
+                headers=httpx.Headers({**headers, **told, **_budget(exchange)}, HEADER_ENCODING),
                 content=content if isinstance(content, bytes) else content(),
                 timeout=_timeout(exchange),
                 extensions={"trace": exchange.trace},

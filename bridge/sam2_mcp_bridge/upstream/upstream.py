@@ -39,8 +39,13 @@ class Upstream:
     """
 
     def __init__(self, config: Config) -> None:
-        self.rpc = Rpc(Transport(config))
+        self._transport = Transport(config)
+        self.rpc = Rpc(self._transport)
         self.contact = Contact(self.rpc)
+
+    def host_is(self, profile: str) -> None:
+        """Tell the server from now on that the host is treated so."""
+        self._transport.profile = profile
 
     @property
     def server(self) -> Server | None:

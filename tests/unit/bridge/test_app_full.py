@@ -251,6 +251,7 @@ def test_auto_becomes_the_station_s_profile_when_a_station_asks_first() -> None:
         host.write(json.dumps(STATION_INITIALIZE).encode() + b"\n")
         assert host.answer()["result"]["serverInfo"]["name"] == "sam2-mcp"
         assert host.call(kwargs={"a": 1})["content"][0]["text"] == '{"name": "echo", "arguments": {"a": 1}}'
+        assert fake.received("tools/call")[0].headers["sam2-mcp-profile"].startswith("station;")
 
 
 def test_auto_stays_full_for_any_other_host() -> None:
@@ -258,3 +259,5 @@ def test_auto_stays_full_for_any_other_host() -> None:
         assert start(host)["serverInfo"] == {"name": "fake", "version": "1"}
         host.write(json.dumps(STATION_INITIALIZE).encode() + b"\n")
         assert host.answer()["result"]["serverInfo"]["name"] == "fake"
+        host.call()
+        assert fake.received("tools/call")[0].headers["sam2-mcp-profile"].startswith("full;")

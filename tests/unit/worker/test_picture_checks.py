@@ -14,7 +14,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.decoder import MAX_PIXELS
-from sam2_mcp_worker.media.outgoing_picture import INLINE_SIDE_PX, THUMB_AREA_PX, inline_limits, thumb_limits
+from sam2_mcp_worker.media.outgoing_picture import INLINE_SIDE_PX, inline_limits, thumb_limits
 from sam2_mcp_worker.media.picture_checks import SMALLEST_SIDE_PX, picture_block, picture_check
 
 NOISE = np.random.default_rng(5)

@@ -169,6 +169,16 @@ def test_a_try_after_a_restart_tells_the_worker_what_is_left_then(monkeypatch: p
         assert int(back.received("tools/list")[0].headers["sam2-mcp-budget-ms"]) <= 19_800
 
 
+def test_the_server_is_told_how_the_host_is_treated_and_how_much_it_can_take() -> None:
+    with FakeUpstream() as fake:
+        transport = Transport(Config(url=fake.url, max_answer_bytes=70_000))
+        send(transport)
+        transport.profile = "full"
+        send(transport)
+        told = [call.headers["sam2-mcp-profile"] for call in fake.received("tools/list")]
+        assert told == ["station; max-answer-bytes=70000", "full; max-answer-bytes=70000"]
+
+
 def test_what_a_server_writes_into_a_failure_stays_on_one_line() -> None:
     failure_ = Transport(Config()).failure("busy", detail="HTTP 503: a\nsam2-mcp: \x1b[31mb\u2028c")
     assert "(HTTP 503: a sam2-mcp: [31mb c)" in str(failure_) and str(failure_).isprintable()

@@ -58,6 +58,12 @@ def spend_scope(book: SpendBook, item: int) -> Iterator[None]:
         _current.reset(reset)
 
 
+def spending_job() -> str:
+    """Tells whose work is running, for those who serve jobs in turn; empty outside of any."""
+    current = _current.get()
+    return "" if current is None else str(id(current[0]))
+
+
 def spend(usage: Usage) -> None:
     """Book it where the running work belongs; outside of any request there is no book, and nothing to tell."""
     current = _current.get()

@@ -1,11 +1,378 @@
-"""Claude behind the vision port (being built)."""
+"""Claude behind the vision port: one look at a tile, with retries, costs and limits around the requests it takes.
+
+Owns what is true for all requests of the process: the limiter, the ledger, and what makes asking useless just now.
+"""
 
 from __future__ import annotations
 
-from sam2_mcp_worker.engines.ports import VisionProvider
+import asyncio
+import logging
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.engines import claude_retry
+from sam2_mcp_worker.engines.claude_answer import Cut, read_answer
+from sam2_mcp_worker.engines.claude_client import Answer, ClaudeClient, Question
+from sam2_mcp_worker.engines.claude_errors import MEANWHILE
+from sam2_mcp_worker.engines.claude_models import ModelState, check_model
+from sam2_mcp_worker.engines.claude_prompt import answer_schema, prompt_version, request_text
+from sam2_mcp_worker.engines.ports import Sight, TilePicture, VisionModel, Wanted
+from sam2_mcp_worker.engines.vision_errors import WHOLE_PROVIDER, VisionError
+from sam2_mcp_worker.engines.vision_ledger import Reservation, VisionLedger
+from sam2_mcp_worker.engines.vision_limiter import VisionLimiter
+from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.settings import Settings
+from sam2_mcp_worker.spending import Usage, spend, spending_job
+
+# Kept free before the deadline for reading what has arrived: the slowest recovery takes 0.1 s (reference/vision.md 1).
+READING_MARGIN_S = 0.25
+# A wrong key stays wrong for longer than a network is down; both are tried again by themselves.
+TROUBLE_KEPT_S = 60.0
+UNREACHABLE_KEPT_S = 15.0
+# More than words and schema can be tokenised to is a token a byte; the rest is what the API adds around them.
+REQUEST_OVERHEAD_TOKENS = 600
+# A patch of 28 x 28 px is a token; new models count up to a third more for large pictures (reference/vision.md 1).
+PATCH_PX = 28
+IMAGE_TOKENS_FACTOR = 1.4
+
+DEFAULT_ADDRESS = "https://api.anthropic.com"
+MODELS: tuple[VisionModel, VisionModel] = ("fast", "accurate")
+
+logger = logging.getLogger(__name__)
 
 
-def build_claude(settings: Settings) -> VisionProvider:
-    """The provider for these settings."""
-    raise NotImplementedError
+@dataclass(slots=True)
+class _Trouble:
+    """Why asking is useless, until when."""
+
+    error: VisionError
+    until_s: float
+
+
+@dataclass(slots=True)
+class _Course:
+    """How one look has gone so far: the best answer of a broken stream, and what the tries were like."""
+
+    best: Answer = field(default_factory=Answer)
+    tries: int = 0
+    plain: bool = False
+
+
+class ClaudeVision:
+    """A VisionProvider. `start` looks up the models in the background, `close` ends everything."""
+
+    def __init__(self, settings: Settings, client: ClaudeClient) -> None:
+        self._client = client
+        self._languages = settings.ocr_languages
+        self._effort = settings.claude_effort
+        self._guarded = settings.claude_oversized_image_error
+        self._models: dict[VisionModel, ModelState] = {
+            "fast": ModelState(
+                settings.claude_fast_model, settings.claude_fast_max_tokens, settings.claude_fast_usd_per_mtok
+            ),
+            "accurate": ModelState(
+                settings.claude_accurate_model,
+                settings.claude_accurate_max_tokens,
+                settings.claude_accurate_usd_per_mtok,
+            ),
+        }
+        self._limiter = VisionLimiter(settings.vision_in_flight)
+        self._cap_usd = settings.claude_daily_cap_usd
+        self._ledger = VisionLedger(settings.data_dir / "spending" / "claude.sqlite", self._cap_usd)
+        self._settled = asyncio.Event()
+        self._reserved = 0
+        self._provider_trouble: _Trouble | None = None
+        self._model_trouble: dict[VisionModel, _Trouble] = {}
+        self._check: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<ClaudeVision [{self._limiter.in_flight} in flight, {self._limiter.waiting} waiting]>"
+
+    def identity(self, model: VisionModel) -> str:
+        """Provider, model and version of prompt and schema."""
+        version = prompt_version(self._languages)
+        return f"claude/{self._models[model].model_id}/{self._effort}/{version}"
+
+    @property
+    def where(self) -> str:
+        """The host that pictures are sent to."""
+        return self._client.host
+
+    async def start(self) -> None:
+        """Look up today's costs, and the models in the background: serving does not wait for the network."""
+        self._ledger.refresh()
+        self._check = asyncio.create_task(self.check_models(), name="check of Claude's models")
+
+    async def close(self) -> None:
+        """End the check and the connections."""
+        if self._check is not None:
+            self._check.cancel()
+            await asyncio.gather(self._check, return_exceptions=True)
+        await self._client.close()
+        self._ledger.close()
+
+    async def check_models(self) -> None:
+        """Ask the models endpoint about both models; costs nothing."""
+        for model in MODELS:
+            state = self._models[model]
+            error = await check_model(self._client, state)
+            if error is not None:
+                self._remember(model, error)
+            if error is not None and error.kind in WHOLE_PROVIDER - {"model"}:
+                return
+
+    @property
+    def trouble(self) -> WorkerError | None:
+        """Why asking is useless now, None when it is not, or when one of the two models still works."""
+        provider = self._trouble_of_provider()
+        if provider is not None:
+            return provider
+        lost = [self._trouble_of_model(model) for model in MODELS]
+        return lost[0] if all(lost) else None
+
+    def _trouble_of_provider(self) -> VisionError | None:
+        if self._provider_trouble is not None and time.monotonic() < self._provider_trouble.until_s:
+            return self._provider_trouble.error
+        cheapest = min(state.worst_usd(0) for state in self._models.values())
+        return None if self._ledger.fits(cheapest) else self._cap_error()
+
+    def _trouble_of_model(self, model: VisionModel) -> VisionError | None:
+        trouble = self._model_trouble.get(model)
+        return trouble.error if trouble is not None and time.monotonic() < trouble.until_s else None
+
+    def _remember(self, model: VisionModel, error: VisionError) -> None:
+        """So that the next tiles need not find out by themselves."""
+        if error.kind not in WHOLE_PROVIDER or error.kind == "cap":  # the ledger knows about the cap
+            return
+        kept_s = UNREACHABLE_KEPT_S if error.kind == "unreachable" else TROUBLE_KEPT_S
+        trouble = _Trouble(error, time.monotonic() + kept_s)
+        if error.kind == "model":
+            self._model_trouble[model] = trouble
+        else:
+            self._provider_trouble = trouble
+        logger.warning("Claude: %s; %s", error.public_text, error.private)
+
+    def _check_trouble(self, model: VisionModel) -> None:
+        error = self._trouble_of_provider() or self._trouble_of_model(model)
+        if error is not None:
+            raise error
+
+    async def look(self, picture: TilePicture, wanted: Wanted, *, model: VisionModel, deadline: Deadline) -> Sight:
+        """Ask once, with retries that fit before the deadline; see `VisionProvider`."""
+        left_s = deadline.remaining_s()
+        until = Deadline.after(left_s - min(READING_MARGIN_S, left_s / 4))
+        question = self._question(picture, wanted, self._models[model])
+        course = _Course()
+        while True:
+            try:
+                answer = await self._try(question, model, course, until)
+            except TimeoutError:  # no turn came
+                return self._cut_or(course.best, question, wanted, "time", _no_time())
+            except VisionError as error:  # found out by another tile, or the cap
+                return self._cut_or(course.best, question, wanted, "connection", error)
+            if answer.chars > course.best.chars or answer.stop_reason:
+                course.best = answer
+            if answer.stop_reason:
+                return self._ended(answer, question, wanted)
+            if answer.timed_out:
+                return self._cut_or(course.best, question, wanted, "time", _no_time())
+            reason = await self._wait_to_retry(answer, course, until)
+            if reason is not None:
+                self._remember(model, reason)
+                return self._cut_or(course.best, question, wanted, "connection", reason)
+
+    def _question(self, picture: TilePicture, wanted: Wanted, state: ModelState) -> Question:
+        text = request_text(wanted, width_px=picture.width_px, height_px=picture.height_px, languages=self._languages)
+        return Question(state.model_id, state.max_tokens, self._effort, picture, text, answer_schema(wanted))
+
+    async def _try(self, question: Question, model: VisionModel, course: _Course, until: Deadline) -> Answer:
+        """One request, in a slot of its own, its worst case reserved before and its cost booked after."""
+        self._check_trouble(model)
+        course.tries += 1
+        async with self._limiter.slot(spending_job(), until, again=course.tries > 1):
+            self._check_trouble(model)  # another tile may have found out meanwhile
+            state = self._models[model]
+            input_tokens = worst_input_tokens(question)
+            reservation = await self._reserve(state.worst_usd(input_tokens), until)
+            answer = Answer()
+            try:
+                await self._client.ask(question, answer, until, guarded=self._guarded and not course.plain)
+            finally:
+                self._book(reservation, state.priced(answer.tokens(input_tokens)))
+        if answer.begun and course.plain:
+            self._guarded = False  # this gateway does not know the field
+        return answer
+
+    async def _reserve(self, usd: float, until: Deadline) -> Reservation:
+        """The money for a request, once requests under way have left enough of it.
+
+        Raises:
+            VisionError: `cap`.
+            TimeoutError: others held it until the deadline.
+        """
+        while True:
+            settled = self._settled
+            got = self._ledger.reserve(usd)
+            if isinstance(got, Reservation):
+                self._reserved += 1
+                return got
+            if got == "unwritable":
+                raise _unwritable()
+            if got == "cap" or not self._reserved:
+                raise self._cap_error()
+            await asyncio.wait_for(settled.wait(), until.remaining_s())
+
+    def _book(self, reservation: Reservation, usage: Usage) -> None:
+        self._ledger.settle(reservation, usage)
+        spend(usage)
+        self._reserved -= 1
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    def _cap_error(self) -> VisionError:
+        spent = self._ledger.today.spent.usd
+        return VisionError(
+            "cap",
+            f"today's cap of {self._cap_usd:.2f} US dollars leaves no room for a request ({spent:.4f} spent)",
+            rule="a request is sent when its worst case fits; the day ends at 0:00 UTC",
+            next_step=f"the operator raises SAM2_MCP_CLAUDE_DAILY_CAP_USD, or tomorrow; {MEANWHILE}",
+        )
+
+    async def _wait_to_retry(self, answer: Answer, course: _Course, until: Deadline) -> VisionError | None:
+        """Wait until the next try; or why there is none."""
+        failure = answer.failure
+        if failure is None:  # the stream ended, but the model had not
+            error, asked_s, retry = _broken_off(), None, True
+        else:
+            error, asked_s, retry = failure.error, failure.asked_s, failure.retry
+            if failure.plainer and self._guarded and not course.plain:
+                course.plain = True
+                return None
+        if not retry or course.tries >= claude_retry.MAX_TRIES:
+            return error
+        wait_s = claude_retry.wait_s(course.tries, asked_s, random.random())  # noqa: S311  (spreads waits, no secret)
+        if wait_s + claude_retry.SHORTEST_TRY_S > until.remaining_s():
+            return _does_not_fit(error, asked_s, until)
+        await asyncio.sleep(wait_s)
+        return None
+
+    def _ended(self, answer: Answer, question: Question, wanted: Wanted) -> Sight:
+        """The model has ended: as asked, by its limit of tokens, or by declining."""
+        if answer.stop_reason == "refusal":
+            raise VisionError(
+                "refused", "the model declined this picture", next_step="the local engine reads this part"
+            )
+        cut: Cut = "" if answer.stop_reason in ("end_turn", "stop_sequence") else "tokens"
+        return self._read(answer, question, wanted, cut)
+
+    def _cut_or(self, answer: Answer, question: Question, wanted: Wanted, cut: Cut, error: VisionError) -> Sight:
+        """What a broken-off answer holds, else the error."""
+        if answer.pieces:
+            sight = self._read(answer, question, wanted, cut)
+            if sight.lines or sight.regions:
+                return sight
+        raise error
+
+    def _read(self, answer: Answer, question: Question, wanted: Wanted, cut: Cut) -> Sight:
+        picture = question.picture
+        sight = read_answer(answer.text, wanted, width_px=picture.width_px, height_px=picture.height_px, cut=cut)
+        if sight.dropped:
+            logger.warning("Claude: %d items of an answer made no sense", sight.dropped)
+        return sight
+
+    def status(self) -> dict[str, Any]:
+        """What get_status and `doctor` tell; reads no disk and asks nobody."""
+        today = self._ledger.today
+        trouble = self.trouble
+        return {
+            "sends_to": self._client.host,
+            "models": {model: self._models[model].told(self._trouble_of_model(model)) for model in MODELS},
+            "in_flight": self._limiter.in_flight,
+            "waiting": self._limiter.waiting,
+            "max_in_flight": self._limiter.size,
+            "today": {
+                "day_utc": today.day,
+                "requests": today.spent.requests,
+                "input_tokens": today.spent.input_tokens,
+                "output_tokens": today.spent.output_tokens,
+                "usd": round(today.spent.usd, 6),
+                "reserved_usd": round(today.reserved_usd, 6),
+                "cap_usd": self._cap_usd,
+            },
+            "trouble": None if trouble is None else trouble.public_text,
+        }
+
+
+def worst_input_tokens(question: Question) -> int:
+    """More than the request can be counted as: no tokenizer makes more tokens than bytes."""
+    picture = question.picture
+    patches = -(-picture.width_px // PATCH_PX) * -(-picture.height_px // PATCH_PX)
+    words = len(question.text.encode("utf-8")) + len(str(question.schema).encode("utf-8"))
+    return round(patches * IMAGE_TOKENS_FACTOR) + words + REQUEST_OVERHEAD_TOKENS
+
+
+def _no_time() -> VisionError:
+    return VisionError("timeout", "the model gave nothing usable in the time there was", next_step="call again")
+
+
+def _broken_off() -> VisionError:
+    return VisionError("unreachable", "the model's answer broke off", next_step=f"call again; {MEANWHILE}")
+
+
+def _unwritable() -> VisionError:
+    return VisionError(
+        "cap",
+        "the record of what Claude costs cannot be written, so nothing is spent",
+        next_step=f"the operator checks the folder `spending` in the data folder; {MEANWHILE}",
+    )
+
+
+def _does_not_fit(error: VisionError, asked_s: float | None, until: Deadline) -> VisionError:
+    """Say how long the server asks for where that is the reason."""
+    if asked_s is None:
+        return error
+    return VisionError(
+        error.kind,
+        f"{error.what} and asks to wait {asked_s:.0f} s; {until.remaining_s():.1f} s are left",
+        next_step=f"call again in {asked_s:.0f} s",
+        private=error.private,
+    )
+
+
+def build_claude(settings: Settings) -> ClaudeVision:
+    """The provider for these settings; sends nothing yet.
+
+    Raises:
+        WorkerError: the key or the address cannot be one.
+    """
+    key = settings.anthropic_api_key
+    assert key is not None  # choose_vision has looked
+    text = key.get_secret_value().strip()
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise VisionError(
+            "auth",
+            "ANTHROPIC_API_KEY holds spaces or characters that no key has",
+            next_step=f"the operator copies the key anew and restarts the worker; {MEANWHILE}",
+        )
+    return ClaudeVision(settings, ClaudeClient(text, _checked_address(settings.anthropic_base_url)))
+
+
+def _checked_address(base_url: str | None) -> str:
+    # Never left to the SDK, which would take an empty variable for an address.
+    address = (base_url or DEFAULT_ADDRESS).strip()
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise VisionError(
+            "gateway",
+            "ANTHROPIC_BASE_URL is no address of the form https://host or http://host:port",
+            next_step=f"the operator corrects or unsets it and restarts the worker; {MEANWHILE}",
+        )
+    return address

@@ -28,4 +28,7 @@ def choose_vision(settings: Settings) -> tuple[VisionProvider | None, WorkerErro
         return None, NO_KEY
     from sam2_mcp_worker.engines.claude import build_claude
 
-    return build_claude(settings), None
+    try:
+        return build_claude(settings), None
+    except WorkerError as error:  # a key or an address that cannot be one must not keep the worker from serving
+        return None, error

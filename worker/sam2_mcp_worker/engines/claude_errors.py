@@ -1,0 +1,198 @@
+"""What went wrong with a request to Claude, from the SDK's exceptions to a VisionError and what may help.
+
+Messages of servers are never shown to agents and only in part to the log: a gateway may echo the picture or the key.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anthropic
+import httpx2
+
+from sam2_mcp_worker.engines.claude_retry import may_retry, retry_after_s
+from sam2_mcp_worker.engines.vision_errors import Kind, VisionError
+
+MEANWHILE = "texts are read by the local engine meanwhile"
+ASK_OPERATOR = f"the operator runs `sam2-mcp-worker doctor`; {MEANWHILE}"
+# Enough to recognise a message by, too little to hold a picture or a page of text.
+LOGGED_CHARS = 200
+# Errors inside a stream come after the status line, so that their type must stand for it.
+STATUS_OF_TYPE = {
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+    "api_error": 500,
+    "timeout_error": 504,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "billing_error": 402,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "invalid_request_error": 400,
+}
+SPEND_CODES = (
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
+    "ramp_limit_exceeded",
+)
+NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`error` for the agent; `retry`: the same request may succeed, after `asked_s` if the server said so.
+
+    `plainer`: leaving out what older gateways do not know may help. `sent` tells that the provider may have worked on
+    the request, and counts it.
+    """
+
+    error: VisionError
+    retry: bool = False
+    asked_s: float | None = None
+    plainer: bool = False
+    sent: bool = False
+
+
+def explain(error: Exception, *, model_id: str, secret: str) -> Failure:
+    """The failure behind an exception of the SDK or its HTTP client."""
+    if isinstance(error, anthropic.APIStatusError):
+        return _explain_status(error, model_id, secret)
+    cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) and error.__cause__ else error
+    if isinstance(cause, NOT_SENT):
+        # A name that is not found, a refused port or a wrong certificate fail at once, and may be over in a moment;
+        # a silent network eats seconds of each try.
+        return Failure(_unreachable(cause, secret), retry=not isinstance(cause, httpx2.TimeoutException))
+    if isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL | httpx2.LocalProtocolError):
+        return Failure(_vision("gateway", "the address or a header of the requests is not valid", cause, secret))
+    if isinstance(cause, httpx2.TransportError | httpx2.StreamError | anthropic.APIConnectionError):
+        return Failure(_vision("unreachable", "the connection broke off", cause, secret), retry=True, sent=True)
+    return Failure(_no_messages_api("its answer is not in the format of the Messages API", cause, secret), sent=True)
+
+
+def _explain_status(error: anthropic.APIStatusError, model_id: str, secret: str) -> Failure:
+    in_stream = error.status_code < 400
+    status = STATUS_OF_TYPE.get(str(error.type), 500) if in_stream else error.status_code
+    headers: Mapping[str, str] = error.response.headers
+    message = str(error.api_message or "")
+    if status == 402 or error.error_code in SPEND_CODES or "credit balance" in message.lower():
+        return Failure(
+            _status_error("credit", "the account has no credit or has reached its spend limit", error, secret)
+        )
+    # What the SDK's headers say about a stream that began well tells nothing about its failure.
+    if may_retry(status, {} if in_stream else headers):
+        asked = None if in_stream else retry_after_s(headers, time.time())
+        told = f"the provider is overloaded or limits our rate (HTTP {status})"
+        return Failure(_status_error("overloaded", told, error, secret), retry=True, asked_s=asked, sent=in_stream)
+    if error.type is None:
+        what = f"it answered HTTP {status} in a form that the Messages API does not have"
+        # A gateway that checks requests by itself complains of unknown fields in its own words.
+        return Failure(_no_messages_api(what, error, secret), plainer=status in (400, 422))
+    return _explain_typed(status, message.lower(), error, model_id, secret)
+
+
+def _explain_typed(status: int, message: str, error: anthropic.APIStatusError, model_id: str, secret: str) -> Failure:
+    if status in (401, 403):
+        return Failure(_status_error("auth", "the provider does not accept the API key", error, secret))
+    if status == 404:
+        return Failure(_status_error("model", f"the provider does not know the model {model_id}", error, secret))
+    if status == 413 or error.error_code == "image_dimensions_too_large" or _about_size(message):
+        return Failure(_status_error("too_large", "the provider refused this picture for its size", error, secret))
+    if status in (400, 422) and not _about_fields(message) and "image" in message:
+        return Failure(_status_error("refused", "the provider could not process this picture", error, secret))
+    what = "the provider, or a gateway before it, does not understand our requests"
+    return Failure(_status_error("gateway", what, error, secret), plainer=status in (400, 422))
+
+
+def _about_size(message: str) -> bool:
+    return "image" in message and any(word in message for word in ("exceed", "too large", "maximum"))
+
+
+def _about_fields(message: str) -> bool:
+    return any(
+        word in message for word in ("transformations", "extra inputs", "unknown", "unexpected", "output_config")
+    )
+
+
+NEXT_STEPS: dict[Kind, str] = {
+    "auth": f"the operator sets a valid ANTHROPIC_API_KEY; {MEANWHILE}",
+    "credit": f"the operator adds credit or raises the limit in the provider's console; {MEANWHILE}",
+    "model": "the operator sets SAM2_MCP_CLAUDE_FAST_MODEL or SAM2_MCP_CLAUDE_ACCURATE_MODEL to a model that the "
+    f"account may use; {MEANWHILE}",
+    "gateway": f"the operator checks ANTHROPIC_BASE_URL; {MEANWHILE}",
+    "unreachable": f"the operator checks network, proxy and ANTHROPIC_BASE_URL; {MEANWHILE}",
+    "overloaded": "call again",
+    "too_large": "the local engine reads this part",
+    "refused": "the local engine reads this part",
+}
+
+
+def _vision(kind: Kind, what: str, cause: BaseException, secret: str) -> VisionError:
+    return VisionError(
+        kind, what, next_step=NEXT_STEPS[kind], private=scrub(f"{type(cause).__name__}: {cause}", secret)
+    )
+
+
+def _status_error(kind: Kind, what: str, error: anthropic.APIStatusError, secret: str) -> VisionError:
+    told = f"HTTP {error.status_code} {error.type or ''} {error.error_code or ''} {error.request_id or ''}"
+    if "HTTP" not in what:
+        what = f"{what} (HTTP {error.status_code}{f' {error.type}' if error.type else ''})"
+    private = scrub(f"{' '.join(told.split())}: {error.api_message or ''}", secret)
+    return VisionError(kind, what, next_step=NEXT_STEPS[kind], private=private)
+
+
+def _no_messages_api(what: str, cause: BaseException, secret: str) -> VisionError:
+    # The body is not quoted: it may be a whole page, or our own request.
+    private = type(cause).__name__
+    if isinstance(cause, anthropic.APIStatusError):
+        private = f"HTTP {cause.status_code}"
+    told = f"what answers at ANTHROPIC_BASE_URL is no Messages API: {what}"
+    return VisionError("gateway", told, next_step=NEXT_STEPS["gateway"], private=scrub(private, secret))
+
+
+def _unreachable(cause: BaseException, secret: str) -> VisionError:
+    return _vision("unreachable", f"no connection to the provider: {_network_reason(cause)}", cause, secret)
+
+
+def _network_reason(error: BaseException) -> str:
+    """Name resolution, certificate, proxy or plain refusal: what the operator must look at."""
+    if isinstance(error, httpx2.ProxyError):
+        return f"the proxy refused it ({scrub(str(error), '')[:60]})"
+    if isinstance(error, httpx2.TimeoutException):
+        return "nothing answered in time"
+    chain = list(_causes(error))
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
+        return "its certificate is not trusted (SSL_CERT_FILE names further authorities)"
+    if any(isinstance(cause, ssl.SSLError) for cause in chain):
+        return "TLS failed"
+    if any(isinstance(cause, socket.gaierror) for cause in chain):
+        return "its name cannot be resolved"
+    return "the connection was refused or broke off"
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in found:
+        found.append(current)
+        current = current.__cause__ or current.__context__
+    return found
+
+
+def scrub(text: str, secret: str) -> str:
+    """The beginning of a foreign message, without the key and without anything that could be an encoded picture."""
+    if secret:
+        text = text.replace(secret, "***")
+    text = re.sub(r"[A-Za-z0-9+/=_-]{40,}", "***", text)
+    return " ".join(text.split())[:LOGGED_CHARS]
+
+
+def known_type(error: Any) -> bool:
+    """Whether an error body is one of the API's own."""
+    return isinstance(error, anthropic.APIStatusError) and str(error.type) in STATUS_OF_TYPE

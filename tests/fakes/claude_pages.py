@@ -22,7 +22,8 @@ from tests.fakes.claude_stamp import stamp
 from tests.fakes.raw_pdf import Objects, pdf_bytes, stream
 
 Box = tuple[int, int, int, int]
-LABELS = ("coin", "banknote", "seal", "product_name", "disclaimer")
+# As the rule pack for Korean insurance advertisements names them.
+LABELS = ("coin", "banknote", "seal", "product name", "disclaimer")
 # Where `make` puts the fonts, then where Debian's fonts-nanum does.
 _FONT_DIRS = (Path(sys.prefix) / "share" / "fonts" / "nanum", Path("/usr/share/fonts/truetype/nanum"))
 _PAPER, _INK, _FINE_INK = (255, 255, 255), (25, 25, 25), (68, 68, 68)
@@ -114,7 +115,7 @@ class TruePage:
         return pixels
 
     def encoded(self, kind: str = "PNG", **options: int) -> bytes:
-        """The whole page as PNG; a JPEG loses the stamp, and is found by its looks (claude_sight.py)."""
+        """The whole page as PNG or JPEG. A JPEG has lost the stamp, and is found by its looks (claude_looks.py)."""
         out = io.BytesIO()
         settings = {"compress_level": 1} if kind == "PNG" else {"quality": 92}
         Image.fromarray(self.rgb()).save(out, kind, **(settings | options))
@@ -173,6 +174,18 @@ def make_page(
     return TruePage(name, width_px, height_px, tuple(marks), tuple(shape_regions), tuple(_text_regions(marks)))
 
 
+def page_of_texts(
+    name: str, texts: Sequence[str], width_px: int = 1240, height_px: int = 900, *, shapes: Sequence[str] = ()
+) -> TruePage:
+    """A page with exactly these lines of body text from the top, and the shapes down its right-hand side."""
+    regions = _shape_regions(shapes, width_px, height_px)
+    pitch = int(_BODY_PX * _LEADING)
+    marks = tuple(_Mark(text, _MARGIN_PX, _MARGIN_PX + (row + 1) * pitch, _BODY_PX) for row, text in enumerate(texts))
+    if any(mark.line.box[2] > width_px or mark.line.box[3] > height_px for mark in marks):
+        raise ValueError(f"a text does not fit {width_px} x {height_px} px")
+    return TruePage(name, width_px, height_px, marks, tuple(regions))
+
+
 def _rows(width: int, height: int, columns: int, fine_lines: int) -> Iterator[tuple[int, int, int, int]]:
     """Size, x, baseline and width of every place for a line, from the top."""
     room = (width - (columns + 1) * _MARGIN_PX) // columns
@@ -220,7 +233,7 @@ def _shape_regions(labels: Sequence[str], width: int, height: int) -> list[TrueR
 
 
 def _text_regions(marks: Sequence[_Mark]) -> Iterator[TrueRegion]:
-    for label, size in (("product_name", _HEAD_PX), ("disclaimer", _FINE_PX)):
+    for label, size in (("product name", _HEAD_PX), ("disclaimer", _FINE_PX)):
         boxes = [mark.line.box for mark in marks if mark.size_px == size]
         if boxes:
             x0, y0, x1, y1 = zip(*boxes, strict=True)

@@ -25,6 +25,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from tests.fakes import claude_wire as wire
+from tests.fakes.claude_looks import Looks
 from tests.fakes.claude_pages import Box, TruePage
 from tests.fakes.claude_rules import MAX_BODY_BYTES, VERSIONS, Asked, Refusal, SentPicture, bad, check_request
 from tests.fakes.claude_script import Fault, Script
@@ -39,6 +40,8 @@ _CONNECTION_LOST = 499
 @dataclass
 class Seen:
     """One request to /v1/messages. `tiles` are the page and the rectangle of each picture, None for unknown ones.
+
+    A blank JPEG, which could be from anywhere, is of the page "".
 
     `status` 499 says that the client went away before the end; `fault` is the script's, `latency_s` the one drawn.
     """
@@ -79,7 +82,10 @@ class FakeClaude:
     paths: Counter[str] = field(default_factory=Counter)
     in_flight: int = 0
     in_flight_max: int = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
+    looks: Looks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.looks = Looks(self.pages)
 
     @property
     def url(self) -> str:
@@ -173,7 +179,7 @@ class FakeClaude:
         seen.model, seen.max_tokens, seen.effort = asked.model, asked.max_tokens, asked.effort
         seen.text, seen.schema, seen.pictures = asked.text, asked.schema, asked.pictures
         for picture in asked.pictures:
-            place = locate(picture, self.pages)
+            place = locate(picture, self.pages, self.looks)
             seen.tiles.append((place.page.name, _rectangle(place, picture)) if place else None)
         return asked
 
@@ -206,7 +212,7 @@ class FakeClaude:
         items = [
             item
             for picture, tile in tiles
-            if tile
+            if tile and tile[0]
             for item in look(Place(self.pages[tile[0]], *tile[1][:2]), picture, self.script.box_error_px)
         ]
         known = all(seen.tiles) or self.script.override is None

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from tests.fakes.claude_looks import Looks
 from tests.fakes.claude_pages import Box, TrueLine, TruePage
 from tests.fakes.claude_rules import SentPicture
 from tests.fakes.claude_stamp import find
@@ -45,12 +46,19 @@ class SeenItem:
     cut: bool = False
 
 
-def locate(picture: SentPicture, pages: Mapping[str, TruePage]) -> Place | None:
-    """Which rectangle of which page this is, at full resolution; None for any other picture."""
+def locate(picture: SentPicture, pages: Mapping[str, TruePage], looks: Looks) -> Place | None:
+    """Which rectangle of which page this is, at full resolution; None for any other picture.
+
+    By its stamp, or by its looks where compression with loss has taken the stamp.
+    """
     with Image.open(io.BytesIO(picture.data)) as image:
         rgb = np.array(image.convert("RGB"))
-    found = find(rgb, ((page.name, *page.size_px) for page in pages.values()))
-    return Place(pages[found[0]], found[1], found[2]) if found else None
+    found = find(rgb, ((page.name, *page.size_px) for page in pages.values())) or looks.find(rgb)
+    if found is None:
+        return None
+    name, x_px, y_px = found
+    page = pages[name] if name else TruePage("", picture.width_px, picture.height_px)
+    return Place(page, x_px, y_px)
 
 
 def look(place: Place, picture: SentPicture, box_error_px: int) -> list[SeenItem]:

@@ -71,7 +71,7 @@ def find(tile: Rgb, pages: Iterable[tuple[str, int, int]]) -> tuple[str, int, in
     `pages` are name, width and height. A tile narrower than 18 px is only found where it is the whole width.
     """
     height, width = tile.shape[:2]
-    bits = tile & 1
+    bits: Rgb = tile & np.uint8(1)
     x0, y0 = _offset(bits[0, :, 2]), _offset(bits[:, 0, 1])
     sequence = _sequence()
     if not (_fits(sequence, x0, bits[:, :, 2]) and _fits(sequence, y0, bits[:, :, 1].T)):

@@ -86,17 +86,17 @@ def _ground(warped: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Ground colour of each column, as (1, width, 3)."""
     width = warped.shape[1]
     sample = warped[::2, ::2]  # a colour that prevails does so in every fourth pixel
-    overall = _commonest_colour(sample)
+    overall = commonest_colour(sample)
     blocks = []
     for part in np.array_split(sample, max(1, width // (BLOCK_HEIGHTS * CROP_HEIGHT_PX)), axis=1):
-        colour = _commonest_colour(part)
+        colour = commonest_colour(part)
         blocks.append(colour if np.linalg.norm(colour - overall) < SAME_GROUND else overall)
     return np.asarray(
         cv2.resize(np.array([blocks], np.float32), (width, 1), interpolation=cv2.INTER_LINEAR), np.float32
     )
 
 
-def _commonest_colour(part: NDArray[np.uint8]) -> NDArray[np.float32]:
+def commonest_colour(part: NDArray[np.uint8]) -> NDArray[np.float32]:
     gray = cv2.cvtColor(np.ascontiguousarray(part), cv2.COLOR_RGB2GRAY)
     counts = np.bincount(gray.ravel() >> 3, minlength=32).astype(np.float32)
     smooth = np.convolve(counts, (0.5, 1.0, 0.5), mode="same")

@@ -13,8 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.media.ink import Box, Quad, Shapes, line_numbers, lines_of_print, print_shapes
-from sam2_mcp_worker.media.line_crop import INK_LEVEL, cut_line, ink_on_white, without_foreign_ink
+from sam2_mcp_worker.media.ink import (
+    CONTRAST,
+    Box,
+    PrintShapes,
+    Quad,
+    Shapes,
+    line_numbers,
+    lines_of_print,
+    print_shapes,
+)
+from sam2_mcp_worker.media.line_crop import INK_LEVEL, commonest_colour, cut_line, ink_on_white, without_foreign_ink
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.text_height import font_size_px
 from sam2_mcp_worker.media.text_widths import symbols_along, width_em
@@ -28,6 +37,7 @@ DOUBTFUL = 0.3
 # Ink this many times as wide as the text can be holds words that the model left out; wide-set headlines reach 1.5.
 TOO_WIDE = 1.8
 CROP_MARGIN = 0.15  # of the height: what the calibration of font sizes expects around the ink
+DARKER, LIGHTER = -1, 1
 ROW_GAP = 0.5  # of a glyph's height between the middles of two rows
 
 
@@ -50,7 +60,7 @@ def settle_lines(params: dict[str, Any]) -> dict[str, Any]:
     lines = params["lines"]
     boxes = [_inside(_moved(line["box"], -origin[0], -origin[1]), rgb.shape) for line in lines]
     shapes = print_shapes(rgb)
-    settled = _settled(rgb, boxes, [*shapes.dark_on_light], [*shapes.light_on_dark])
+    settled = _settled(rgb, boxes, shapes)
     kept: list[dict[str, Any]] = []
     cover: list[Box] = []
     unexplained: list[Box] = []
@@ -71,32 +81,44 @@ def settle_lines(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _settled(
-    rgb: NDArray[np.uint8], boxes: Sequence[Box], dark: list[Shapes], light: list[Shapes]
-) -> list[_Settled | None]:
+def _settled(rgb: NDArray[np.uint8], boxes: Sequence[Box], shapes: PrintShapes) -> list[_Settled | None]:
     """Each line's place; None where bare paper is."""
-    of_polarity = [_glyphs_of_lines(glyphs, boxes, rgb.shape) for glyphs in (dark, light) if glyphs]
-    settled: list[_Settled | None] = []
-    for number, box in enumerate(boxes):
-        # The gaps within and between letters look like letters of the other polarity, only smaller.
-        glyphs = max((found[number] for found in of_polarity), key=_ink_area, default=np.zeros((0, 4), np.int64))
-        if len(glyphs):
-            rows = _rows(glyphs)
-            settled.append(_Settled(_hull(rows), tuple(rows)))
-        else:
-            settled.append(_without_glyphs(rgb, box))
-    return settled
+    parts: list[list[Shapes]] = [[] for _ in boxes]
+    ink = [_ink_of(rgb, box) for box in boxes]
+    for colour, both in enumerate(zip(shapes.dark_on_light, shapes.light_on_dark, strict=True)):
+        for polarity, glyphs in zip((DARKER, LIGHTER), both, strict=True):
+            lines = [number for number, of in enumerate(ink) if of[colour] == polarity]
+            if lines and len(glyphs):
+                found = _glyphs_of_lines(glyphs, [boxes[number] for number in lines], rgb.shape)
+                for number, own in zip(lines, found, strict=True):
+                    parts[number].append(own)
+    return [_place(rgb, box, own) for box, own in zip(boxes, parts, strict=True)]
 
 
-def _ink_area(glyphs: Shapes) -> int:
-    return int((glyphs[:, 2] * glyphs[:, 3]).sum())
+def _place(rgb: NDArray[np.uint8], box: Box, parts: list[Shapes]) -> _Settled | None:
+    glyphs = np.concatenate(parts) if parts else np.zeros((0, 4), np.int64)
+    if not len(glyphs):
+        return _without_glyphs(rgb, box)
+    rows = _rows(glyphs)
+    return _Settled(_hull(rows), tuple(rows))
 
 
-def _glyphs_of_lines(colours: list[Shapes], boxes: Sequence[Box], size: tuple[int, ...]) -> list[Shapes]:
-    """For each line the glyphs that belong to it, those of all colours together."""
-    glyphs = np.unique(np.concatenate(colours), axis=0)
-    if not len(glyphs) or not boxes:
-        return [glyphs[:0] for _ in boxes]
+def _ink_of(rgb: NDArray[np.uint8], box: Box) -> list[int]:
+    """Whether the ink around a box is darker or lighter than its ground, in red, green and blue; 0: neither.
+
+    The gaps within and between letters, and what surrounds them on a button, look like letters of the other polarity.
+    """
+    left, top, right, bottom = _inside(_grown(box, REACH_ALONG, REACH_ACROSS, REACH_PX), rgb.shape)
+    window = rgb[top:bottom, left:right]
+    if not window.size:
+        return [0, 0, 0]
+    away = window.reshape(-1, 3).astype(np.int16) - commonest_colour(window)
+    strong = np.where(np.abs(away) > CONTRAST, away, 0)
+    return [int(sign) for sign in np.sign(strong.sum(axis=0))]
+
+
+def _glyphs_of_lines(glyphs: Shapes, boxes: Sequence[Box], size: tuple[int, ...]) -> list[Shapes]:
+    """For each line the glyphs of one colour that belong to it."""
     centre_x, centre_y = glyphs[:, 0] + glyphs[:, 2] / 2, glyphs[:, 1] + glyphs[:, 3] / 2
     line_of = np.full(len(glyphs), -1)
     nearest = np.full(len(glyphs), np.inf)

@@ -56,8 +56,10 @@ def deliver(
     fit: Callable[[Sequence[TextLine]], int],
 ) -> Delivery:
     """The next lines. `fit` says how many of those given go into the result, at least one."""
+    if place.after_y_px >= height_px:
+        return Delivery((), height_px, None)  # every line was delivered, the tool's cursor goes on with something else
     until = settled_px if place.until_y_px is None else place.until_y_px
-    if until > settled_px or until <= place.after_y_px < height_px:
+    if until > settled_px or until <= place.after_y_px:
         return Delivery((), place.after_y_px, place)  # nothing new is settled
     band = [line for line in lines if place.after_y_px < line.box_xyxy_px[3] <= until]
     ordered = [band[index] for index in reading_order([line.box_xyxy_px for line in band])][place.skip :]
@@ -68,11 +70,16 @@ def deliver(
     return Delivery(chosen, until, Place(until, failed=failed) if until < height_px else None)
 
 
-def to_cursor(tool: str, key: str, place: Place | None) -> str | None:
-    """The place as a cursor; None when all has been delivered."""
+def to_cursor(tool: str, key: str, place: Place | None, more: dict[str, Any] | None = None) -> str | None:
+    """The place as a cursor, with what else the tool wants to find in it; None when all has been delivered."""
     if place is None:
         return None
-    state: dict[str, Any] = {"y": place.after_y_px, "s": place.skip, "f": number_ranges(sorted(place.failed))}
+    state: dict[str, Any] = {
+        "y": place.after_y_px,
+        "s": place.skip,
+        "f": number_ranges(sorted(place.failed)),
+        **(more or {}),
+    }
     if place.until_y_px is not None:
         state["u"] = place.until_y_px
     return encode_cursor(tool, key, state)

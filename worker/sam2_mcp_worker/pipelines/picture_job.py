@@ -6,7 +6,9 @@ Owns the way from a source to a reading that grows. What of it goes into which c
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sam2_mcp_worker.cursors import belongs
@@ -16,6 +18,7 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage, fan_out
 from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job, JobVisit
 from sam2_mcp_worker.media.image import decode_image
+from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.image_facts import ImageFacts, describe_image
 from sam2_mcp_worker.pipelines.read_picture import PictureReader, PictureReading, merge
@@ -24,6 +27,9 @@ from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.spending import spend_scope
 from sam2_mcp_worker.uploads import StoredFile
+
+Beside = Callable[[Job, PixelFile, Path], Coroutine[Any, Any, None]]
+"""What a tool does with the decoded picture, in a work directory, while the job's tiles are read and after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +43,10 @@ class PictureJob:
     tiles: list[Box]
     key: str
 
-    def join(self, *, retry: bool) -> JobVisit:
+    def join(self, *, retry: bool, beside: Beside | None = None) -> JobVisit:
         """Take part in the reading. With `retry` what failed, or may be read better now, is read again."""
         items = tuple(range(1, len(self.tiles) + 1))
-        return self.services.jobs.join(self.key, items, self._read_tiles, retry=retry)
+        return self.services.jobs.join(self.key, items, lambda job: self._run(job, beside), retry=retry)
 
     async def reading(self, job: Job, failed: frozenset[int]) -> tuple[Coverage[int, Any], PictureReading]:
         """What is read by now. `failed` are tiles that an earlier call of the request delivered as failed.
@@ -50,20 +56,24 @@ class PictureJob:
         """
         _raise_for(job)
         coverage = _with_failed(job.coverage, failed)
+        merged = await self.merged(coverage)
+        job.again = bool(merged.again)
+        return coverage, merged
+
+    async def merged(self, coverage: Coverage[int, Any]) -> PictureReading:
+        """One reading of the picture from what is settled."""
         by_index: Coverage[int, TileReading] = Coverage(
             tuple(range(len(self.tiles))),
             {number - 1: value for number, value in coverage.done.items()},
             {number - 1: error for number, error in coverage.failed.items()},
         )
-        merged = await asyncio.to_thread(merge, self.tiles, by_index, self.choice.labels)
-        job.again = bool(merged.again)
-        return coverage, merged
+        return await asyncio.to_thread(merge, self.tiles, by_index, self.choice.labels)
 
     def notes(self, merged: PictureReading) -> list[str]:
         """What to say of how it was read."""
         return [*self.choice.notes, *merged.notes(len(self.tiles))]
 
-    async def _read_tiles(self, job: Job) -> None:
+    async def _run(self, job: Job, beside: Beside | None) -> None:
         services, settings = self.services, self.services.settings
         with services.work_directory("image") as workdir:
             image = await decode_image(
@@ -74,21 +84,31 @@ class PictureJob:
                 timeout_s=settings.step_timeout_s,
                 job=self.key,
             )
-            reader = PictureReader(
-                self.choice.reader,
-                services.cache,
-                source_key=("image", self.stored.sha256),
-                job=self.key,
-                step_timeout_s=settings.step_timeout_s,
-                labels=self.choice.labels,
-            )
+            if beside is None:
+                await self._read_tiles(job, image.pixels)
+                return
+            async with asyncio.TaskGroup() as tasks:
+                task = tasks.create_task(beside(job, image.pixels, workdir))
+                await self._read_tiles(job, image.pixels)
+                if not job.coverage.complete:
+                    task.cancel()  # it waits for tiles that nobody reads any more
 
-            async def work(number: int) -> TileReading:
-                with spend_scope(job.spent, number):
-                    return await reader.read_tile(image.pixels, self.tiles[number - 1], keep=True)
+    async def _read_tiles(self, job: Job, pixels: PixelFile) -> None:
+        reader = PictureReader(
+            self.choice.reader,
+            self.services.cache,
+            source_key=("image", self.stored.sha256),
+            job=self.key,
+            step_timeout_s=self.services.settings.step_timeout_s,
+            labels=self.choice.labels,
+        )
 
-            limit = self.choice.reader.tiles_in_flight
-            await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
+        async def work(number: int) -> TileReading:
+            with spend_scope(job.spent, number):
+                return await reader.read_tile(pixels, self.tiles[number - 1], keep=True)
+
+        limit = self.choice.reader.tiles_in_flight
+        await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
 
 
 async def open_picture(

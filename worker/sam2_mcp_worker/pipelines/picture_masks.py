@@ -88,9 +88,14 @@ class PictureMasks:
             timeout_s=self._timeout_s,
         )
         parts = zip(numbers, prompts, found, strict=True)
-        return await asyncio.gather(*(self._keep(*part, folder) for part in parts))
+        return await asyncio.gather(*(self.keep(*part, folder) for part in parts))
 
-    async def _keep(self, number: int, prompt: ObjectPrompt, found: ObjectMask, folder: Path) -> dict[str, Any]:
+    async def keep(self, number: int, prompt: ObjectPrompt, found: ObjectMask, folder: Path) -> dict[str, Any]:
+        """One mask that the engine gave, as JSON; its PNG is an artifact then.
+
+        Raises:
+            WorkerError: it could not be written.
+        """
         mask: dict[str, Any] = {
             "box_xyxy_px": found.box_xyxy_px and list(found.box_xyxy_px),
             "area_px": found.area_px,

@@ -1,27 +1,23 @@
-"""Reads the text of one image; picture_job.py reads, bands.py says which lines go into which call."""
+"""Reads the text of one image; picture_job.py reads, image_lines.py says which lines go into which call."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sam2_mcp_worker.deadline import current_deadline
 from sam2_mcp_worker.engines.ports import Box, TextLine, Wanted
 from sam2_mcp_worker.fanout import Coverage
-from sam2_mcp_worker.pipelines.bands import deliver, from_cursor, settled_until_px, to_cursor
+from sam2_mcp_worker.pipelines.bands import from_cursor, to_cursor
 from sam2_mcp_worker.pipelines.image_facts import ImageFacts
+from sam2_mcp_worker.pipelines.image_lines import image_lines
 from sam2_mcp_worker.pipelines.picture_job import open_picture
-from sam2_mcp_worker.pipelines.read_picture import line_to_json
 from sam2_mcp_worker.pipelines.reading_choice import Mode
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.spending import Usage
 from sam2_mcp_worker.uploads import StoredFile
 
 TOOL = "read_text"
-# A picture may hold hundreds of areas that nobody can read; their number is always told, their boxes up to this.
-MAX_INK_BOXES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,45 +49,24 @@ async def read_text(services: Services, source: str, cursor: str, max_lines: int
     """
     deadline = current_deadline()
     picture = await open_picture(services, TOOL, source, cursor=cursor, mode=mode, wanted=Wanted(text=True))
-    tiles, image = picture.tiles, picture.image
-    place = from_cursor(TOOL, picture.key, cursor, len(tiles))
+    place = from_cursor(TOOL, picture.key, cursor, len(picture.tiles))
     async with picture.join(retry=not cursor.strip()) as job:
         await job.wait(deadline)
         coverage, merged = await picture.reading(job, place.failed)
         spent = job.spent.take()
-    delivery = deliver(
-        merged.lines,
-        place,
-        settled_px=settled_until_px(tiles, coverage.unreached, image.height_px),
-        height_px=image.height_px,
-        failed=frozenset(coverage.failed),
-        fit=lambda lines: _fitting(lines, max_lines, services.settings.result_max_chars),
-    )
-    first_of_band = place.skip == 0
-    # Areas of ink are united over tiles, so one may shrink when the next tile is read: whatever touches the band is
-    # told, at the price of telling some twice.
-    ink = [box for box in merged.undetected_ink if box[1] < delivery.until_y_px and box[3] > place.after_y_px]
+    max_chars = services.settings.result_max_chars
+    told = image_lines(picture, coverage, merged, place, max_lines=max_lines, max_chars=max_chars)
     return ImageReading(
         file=picture.stored,
-        image=image,
+        image=picture.image,
         engine=picture.choice.engine,
         coverage=coverage,
-        lines=delivery.lines,
-        undetected_ink=len(ink) if first_of_band else 0,
-        undetected_ink_boxes=ink[:MAX_INK_BOXES] if first_of_band else [],
+        lines=told.lines,
+        undetected_ink=told.undetected_ink,
+        undetected_ink_boxes=told.undetected_ink_boxes,
         failed_areas=list(merged.unread),
         truncated_areas=list(merged.truncated),
         notes=picture.notes(merged),
         spent=spent,
-        cursor=to_cursor(TOOL, picture.key, delivery.next_place),
+        cursor=to_cursor(TOOL, picture.key, told.next_place),
     )
-
-
-def _fitting(lines: Sequence[TextLine], max_lines: int, max_chars: int) -> int:
-    """How many lines the result holds, at least one, so that every call gets on."""
-    left = max_chars
-    for count, line in enumerate(lines[:max_lines]):
-        left -= len(json.dumps(line_to_json(line), ensure_ascii=False))
-        if left < 0 and count > 0:
-            return count
-    return min(len(lines), max_lines)

@@ -38,11 +38,15 @@ MIN_PREDICTED_IOU = 0.88
 
 @dataclass(frozen=True, slots=True)
 class Refined:
-    """What became of one box: a `mask`, or None and the `reason` why the box stays."""
+    """What became of one box: a `mask`, or None and the `reason` why the box stays.
+
+    `judged` says that the network gave a mask and the reason is in it: another try ends the same.
+    """
 
     box_xyxy_px: Box
     mask: ObjectMask | None = None
     reason: str | None = None
+    judged: bool = False
 
 
 async def refine(
@@ -97,7 +101,7 @@ async def refine(
 def judged(box: Box, mask: ObjectMask) -> Refined:
     """The mask where it is plausible for its box, else the box with the reason."""
     reason = _implausible(box, mask)
-    return Refined(box, mask) if reason is None else Refined(box, reason=reason)
+    return Refined(box, mask, judged=True) if reason is None else Refined(box, reason=reason, judged=True)
 
 
 def _implausible(box: Box, mask: ObjectMask) -> str | None:

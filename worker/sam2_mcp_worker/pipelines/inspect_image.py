@@ -1,0 +1,227 @@
+"""Text and regions of one image in one call: what picture_job reads and image_regions settles, delivered exactly once.
+
+Lines and regions have a place of their own in the cursor, so that neither waits for the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.checks.labels import DEFAULT
+from sam2_mcp_worker.cursors import decode_cursor
+from sam2_mcp_worker.deadline import current_deadline
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.fanout import Coverage
+from sam2_mcp_worker.jobs import Job
+from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.pipelines.bands import Place as LinePlace
+from sam2_mcp_worker.pipelines.bands import from_cursor, to_cursor
+from sam2_mcp_worker.pipelines.image_lines import ImageLines, image_lines
+from sam2_mcp_worker.pipelines.image_regions import FoundRegion, ImageRegions
+from sam2_mcp_worker.pipelines.labels import to_wanted, wanted_labels
+from sam2_mcp_worker.pipelines.picture_job import Beside, PictureJob, open_picture
+from sam2_mcp_worker.pipelines.read_picture import Area, PictureReading
+from sam2_mcp_worker.pipelines.reading_choice import Mode
+from sam2_mcp_worker.pipelines.region_delivery import Place, from_state, next_regions, to_state
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.spending import Usage
+
+TOOL = "inspect_image"
+# Regions have at most this share of a result, so that a picture of a thousand coins does not hold up its text.
+REGIONS_SHARE = 0.5
+# Everything of a result but its lines and regions: coverage, labels, addresses, cursor.
+FRAME_CHARS = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of one call; no labels are those of the rule pack."""
+
+    source: str
+    labels: Sequence[str] = ()
+    mode: Mode = "auto"
+    max_lines: int = 200
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionResult:
+    """What there is to say of regions: `missing` when nobody looked for any, else those of this call.
+
+    `total` are settled by now. `complete` says that every part of the picture was looked at and all are in this result
+    or an earlier one; `unlooked` are parts in which some may have been missed.
+    """
+
+    missing: WorkerError | None
+    found: list[dict[str, Any]]
+    total: int
+    complete: bool
+    unlooked: list[Area]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInspection:
+    """What one call delivers; the overlay comes when all regions are settled."""
+
+    picture: PictureJob
+    labels: tuple[str, ...]
+    coverage: Coverage[int, Any]
+    lines: ImageLines
+    merged: PictureReading
+    regions: RegionResult
+    notes: list[str]
+    overlay: Artifact | None
+    spent: dict[int, Usage]
+    cursor: str | None
+
+
+async def inspect_image(services: Services, request: Request) -> ImageInspection:
+    """Read and look at an image, or go on with it, until the current deadline.
+
+    Raises:
+        WorkerError: a label, the source or the cursor is wrong, the image cannot be decoded, or no tile could be read.
+    """
+    deadline = current_deadline()
+    labels = wanted_labels(services, request.labels or [DEFAULT])
+    picture = await open_picture(
+        services,
+        TOOL,
+        request.source,
+        cursor=request.cursor,
+        mode=request.mode,
+        wanted=to_wanted(labels, text=True),
+        version=[[label.name, label.definition] for label in labels],
+    )
+    place, after = _from_cursor(picture, request.cursor)
+    async with picture.join(retry=not request.cursor.strip(), beside=_beside(picture)) as job:
+        await job.wait(deadline)
+        if job.task is not None and not job.finished:  # every tile is read, its regions are not cut or drawn yet
+            await asyncio.wait({job.task}, timeout=deadline.remaining_s())
+        coverage, merged = await picture.reading(job, place.failed)
+        regions = _regions(picture, job)
+        job.again = job.again or regions.again
+        settled = regions.settled and job.finished
+        spent = job.spent.take()
+    budget = services.settings.result_max_chars - FRAME_CHARS
+    chosen = next_regions(regions.found, after, lambda one: _chars(described(one)), int(budget * REGIONS_SHARE))
+    found = [described(one) for one in chosen]
+    lines = image_lines(
+        picture,
+        coverage,
+        merged,
+        place,
+        max_lines=request.max_lines,
+        max_chars=budget - sum(_chars(fields) for fields in found),
+    )
+    last = chosen[-1].place if chosen else after
+    all_told = settled and (not regions.found or regions.found[-1].place <= last)
+    return ImageInspection(
+        picture=picture,
+        labels=tuple(label.name for label in labels),
+        coverage=coverage,
+        lines=lines,
+        merged=merged,
+        regions=RegionResult(
+            missing=_missing(picture, coverage, merged),
+            found=found,
+            total=len(regions.found),
+            complete=all_told and coverage.complete and not merged.unlooked,
+            unlooked=list(merged.unlooked),
+        ),
+        notes=[*picture.notes(merged), *([] if settled else services.loading_notes())],
+        overlay=_artifact(services, regions.overlay) if settled else None,
+        spent=spent,
+        cursor=_to_cursor(picture, lines.next_place, frozenset(coverage.failed), last, all_told),
+    )
+
+
+def _beside(picture: PictureJob) -> Beside | None:
+    """What settles the regions; nothing does where nobody looks for any."""
+    if picture.choice.regions_missing is not None:
+        return None
+
+    async def settle(job: Job, pixels: PixelFile, folder: Path) -> None:
+        regions = job.notes["regions"] = ImageRegions(picture)
+        await regions.settle(job, pixels, folder)
+
+    return settle
+
+
+def _regions(picture: PictureJob, job: Job) -> ImageRegions:
+    """Those of the job; before it has begun with them, or where nobody looks, an empty list."""
+    if picture.choice.regions_missing is not None:
+        return ImageRegions(picture, settled_px=picture.image.height_px)
+    known: ImageRegions | None = job.notes.get("regions")
+    return known or ImageRegions(picture)
+
+
+def described(found: FoundRegion) -> dict[str, Any]:
+    """One region as it is sent: the box of its mask where it has one, else the box as it was seen."""
+    region, cut = found.region, found.cut
+    fields: dict[str, Any] = {
+        "number": found.number,
+        "label": region.label,
+        "box_xyxy_px": list(region.box_xyxy_px),
+        "confidence": round(region.confidence, 2),
+    }
+    if region.text_height_px is not None:
+        fields["text_height_px"] = round(region.text_height_px, 1)
+    if "reason" in cut:
+        return fields | {"box_only": cut["reason"]}
+    return fields | {
+        "box_xyxy_px": cut["box_xyxy_px"],
+        "area_px": cut["area_px"],
+        "polygons": [
+            {"outer": polygon["outer"], **({"holes": polygon["holes"]} if polygon["holes"] else {})}
+            for polygon in cut["polygons"]
+        ],
+        "polygon_tolerance_px": cut["tolerance_px"],
+        "mask": f"artifact://{cut['mask']}",
+    }
+
+
+def _chars(fields: dict[str, Any]) -> int:
+    return len(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
+
+
+def _missing(picture: PictureJob, coverage: Coverage[int, Any], merged: PictureReading) -> WorkerError | None:
+    """Why there is nothing to say of regions: nobody could look, or nobody did in any part that was read."""
+    if picture.choice.regions_missing is not None:
+        return picture.choice.regions_missing
+    if not coverage.done or any(reading.regions is not None for reading in coverage.done.values()):
+        return None
+    reason = merged.unlooked[0][1] if merged.unlooked else "nobody looked for regions"
+    trouble = picture.services.vision.trouble if picture.services.vision is not None else None
+    mend = trouble.next_step if trouble is not None else "call again later; get_status tells how the provider is"
+    return WorkerError("not_available", f"regions were looked for in no part of the picture: {reason}", next_step=mend)
+
+
+def _artifact(services: Services, handle: str | None) -> Artifact | None:
+    """The artifact, unless it was not made or is swept already."""
+    try:
+        return services.artifacts.get(handle)[0] if handle is not None else None
+    except WorkerError:
+        return None
+
+
+def _from_cursor(picture: PictureJob, cursor: str) -> tuple[LinePlace, Place]:
+    """Where lines and regions go on."""
+    place = from_cursor(TOOL, picture.key, cursor, len(picture.tiles))
+    return place, from_state(decode_cursor(cursor, TOOL, picture.key) if cursor.strip() else {})
+
+
+def _to_cursor(
+    picture: PictureJob, place: LinePlace | None, failed: frozenset[int], last: Place, all_told: bool
+) -> str | None:
+    """Where the next call goes on; None when every line and every region has been delivered."""
+    if place is None and all_told:
+        return None
+    # With all lines delivered the place is the foot of the picture, behind the last of them.
+    lines = place or LinePlace(picture.image.height_px, failed=failed)
+    return to_cursor(TOOL, picture.key, lines, to_state(last))

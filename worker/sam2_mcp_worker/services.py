@@ -20,6 +20,7 @@ from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_conf
 from sam2_mcp_worker.engines.ports import Segmenter, Tracker
 from sam2_mcp_worker.engines.tracker import SamTracker
 from sam2_mcp_worker.engines.vision import choose_vision
+from sam2_mcp_worker.engines.vision_limiter import VisionLimiter
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.fetch import Fetcher
 from sam2_mcp_worker.jobs import Jobs
@@ -35,6 +36,9 @@ from sam2_mcp_worker.workdirs import WorkRoot
 LOADING_NOTE = "the network is still loading, which takes seconds, the first time with new weights a minute or more"
 # It only ever sees our own pixels: another file does not help, less work does.
 SAM_MEND = "Call again; if it fails again, mark fewer objects in one call or scale the picture or video down"
+
+# Tiles that are encoded already and wait for a request to end, so that no slot is empty while the next is encoded.
+TILES_READY = 4
 
 # Expired files may stay this much longer; a sweep of 10,000 entries takes about 0.2 s in a thread.
 SWEEP_INTERVAL_S = 600.0
@@ -76,6 +80,8 @@ class Services:
         )
         self.reader = LocalOcr(self.ocr_pool, identity=local_ocr_identity(tessdata_dir, settings.ocr_languages))
         self.vision, self.vision_missing = choose_vision(settings)
+        # A tile's time begins with its turn: it is not spent in the queue before the requests.
+        self.vision_turns = VisionLimiter(settings.vision_in_flight + TILES_READY)
         # One child: a second copy of PyMuPDF costs 140 MB, and redactions are rare beside reading.
         self.redactors = ChildPool(
             "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes
@@ -101,6 +107,8 @@ class Services:
         await self.redactors.start(wait=False)
         if self.sam_pool is not None:
             await self.sam_pool.start(wait=False)
+        if self.vision is not None:
+            await self.vision.start()
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweeper")
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -116,6 +124,8 @@ class Services:
             self._sweeper.cancel()
         await self.jobs.close()
         await asyncio.gather(*self._background, return_exceptions=True)
+        if self.vision is not None:
+            await self.vision.close()
         await asyncio.gather(*(pool.close() for pool in self.pools))
         await asyncio.to_thread(self._work.close)
 

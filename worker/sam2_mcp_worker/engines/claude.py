@@ -55,10 +55,14 @@ class _Trouble:
 
 @dataclass(slots=True)
 class _Course:
-    """How one look has gone so far: the best answer of a broken stream, and what the tries were like."""
+    """How one look has gone so far: the longest answer of a stream that broke off, and how often what was tried.
+
+    `plain` leaves out what older gateways do not know.
+    """
 
     best: Answer = field(default_factory=Answer)
     tries: int = 0
+    broken: int = 0
     plain: bool = False
 
 
@@ -182,7 +186,8 @@ class ClaudeVision:
                 return self._cut_or(course.best, question, wanted, "time", _no_time())
             reason = await self._wait_to_retry(answer, course, until)
             if reason is not None:
-                self._remember(model, reason)
+                if not answer.begun:  # a broken stream says nothing about the provider
+                    self._remember(model, reason)
                 return self._cut_or(course.best, question, wanted, "connection", reason)
 
     def _question(self, picture: TilePicture, wanted: Wanted, state: ModelState) -> Question:
@@ -252,7 +257,8 @@ class ClaudeVision:
             if failure.plainer and self._guarded and not course.plain:
                 course.plain = True
                 return None
-        if not retry or course.tries >= claude_retry.MAX_TRIES:
+        course.broken += answer.begun
+        if not retry or course.tries >= claude_retry.MAX_TRIES or course.broken >= claude_retry.MAX_BROKEN:
             return error
         wait_s = claude_retry.wait_s(course.tries, asked_s, random.random())  # noqa: S311  (spreads waits, no secret)
         if wait_s + claude_retry.SHORTEST_TRY_S > until.remaining_s():

@@ -21,8 +21,6 @@ from sam2_mcp_worker.engines.vision_errors import VisionError
 Cut = Literal["", "tokens", "time", "connection"]
 # Inside an item of a list inside the answer: {"lines": [{ is three brackets deep.
 ITEM_DEPTH = 3
-# The last bracket of a whole answer stands this near to its end, a code fence and a few words behind it included.
-ENDING_CHARS = 8
 # Text this many times taller than wide, and longer than two characters, runs from top to bottom.
 VERTICAL_RATIO = 2.0
 
@@ -39,9 +37,10 @@ class Parsed:
 def parse_answer(text: str) -> Parsed | None:
     """What can be recovered of an answer, None when nothing.
 
-    json.loads, then jiter (cut answers, text kept to the last character), then json_repair (code fences, prose, raw
-    line breaks): reference/vision.md 1.
+    Talk and code fences around it are left out; then json.loads, jiter (cut answers, text kept to the last character)
+    and json_repair (raw line breaks, quotes without a backslash): reference/vision.md 1.
     """
+    text, depth = json_part(text)
     try:
         value = json.loads(text)
         return Parsed(value) if isinstance(value, dict) else None
@@ -50,15 +49,15 @@ def parse_answer(text: str) -> Parsed | None:
     try:
         value = jiter.from_json(text.encode("utf-8", "replace"), partial_mode="trailing-strings")
         # A cut number or text looks like a whole one (300 -> 30), so the item that was being written is dropped.
-        return _torso(value, incomplete=True, last_open=open_brackets(text) >= ITEM_DEPTH)
+        return _torso(value, incomplete=True, last_open=depth >= ITEM_DEPTH)
     except ValueError:
         pass
     try:
         value = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, RecursionError):
         return None
-    # Quotes and brackets are guessed here, so that what stood open can only be told from the end.
-    ended = "}" in text[-ENDING_CHARS:]
+    # What stood open is guessed here, so that it can only be told from the end.
+    ended = text.rstrip().removesuffix("```").rstrip().endswith("}")
     return _torso(value, incomplete=not ended, last_open=not ended)
 
 
@@ -66,17 +65,23 @@ def _torso(value: Any, *, incomplete: bool, last_open: bool) -> Parsed | None:
     return Parsed(value, incomplete, last_open) if isinstance(value, dict) else None
 
 
-def open_brackets(text: str) -> int:
-    """How many brackets of a JSON text are open at its end."""
+def json_part(text: str) -> tuple[str, int]:
+    """The text from its first `{` to the bracket that closes it, or to the end, and how many are open there."""
+    start = max(text.find("{"), 0)
     depth, quoted, escaped = 0, False, False
-    for char in text:
+    for index in range(start, len(text)):
+        char = text[index]
         if quoted:
             quoted, escaped = escaped or char != '"', not escaped and char == "\\"
         elif char == '"':
             quoted = True
-        else:
-            depth += (char in "[{") - (char in "]}")
-    return depth
+        elif char in "[{":
+            depth += 1
+        elif char in "]}":
+            depth -= 1
+            if depth == 0:
+                return text[start : index + 1], 0
+    return text[start:], depth
 
 
 def read_answer(text: str, wanted: Wanted, *, width_px: int, height_px: int, cut: Cut) -> Sight:

@@ -99,7 +99,8 @@ def _explain_status(error: anthropic.APIStatusError, model_id: str, secret: str)
 
 def _explain_typed(status: int, message: str, error: anthropic.APIStatusError, model_id: str, secret: str) -> Failure:
     if status in (401, 403):
-        return Failure(_status_error("auth", "the provider does not accept the API key", error, secret))
+        told = "does not accept the API key" if status == 401 else "does not permit this to the API key"
+        return Failure(_status_error("auth", f"the provider {told}", error, secret))
     if status == 404:
         return Failure(_status_error("model", f"the provider does not know the model {model_id}", error, secret))
     if status == 413 or error.error_code == "image_dimensions_too_large" or _about_size(message):

@@ -13,6 +13,8 @@ LONGEST_WAIT_S = 8.0
 SHORTEST_WAIT_S = 0.1
 # Each try sends megabytes. With the waits above six of them take 15 s.
 MAX_TRIES = 6
+# A stream that breaks off was paid for, so it is begun anew less often.
+MAX_BROKEN = 3
 # With less time left than this no answer can be expected; the quickest ones take about a second.
 SHORTEST_TRY_S = 0.5
 

@@ -160,6 +160,23 @@ class VisionProvider(Protocol):
         """Why asking is useless now (wrong key, the day's cap is reached ...), None when it is not."""
         ...
 
+    @property
+    def where(self) -> str:
+        """The host that pictures are sent to."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """What get_status tells: models, requests under way, today's costs, trouble. Reads no disk, asks nobody."""
+        ...
+
+    async def start(self) -> None:
+        """Look up costs, and in the background the models; does not wait for the network."""
+        ...
+
+    async def close(self) -> None:
+        """End what runs in the background, and the connections."""
+        ...
+
     async def look(self, picture: TilePicture, wanted: Wanted, *, model: VisionModel, deadline: Deadline) -> Sight:
         """Ask once, with retries that fit before the deadline. What it costs is told to `spending.spend`.
 

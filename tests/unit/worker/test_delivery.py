@@ -23,8 +23,9 @@ from sam2_mcp_worker.pipelines.delivery import (
 KEY = "ab" * 32
 
 
-def page(*texts: str) -> dict[str, Any]:
-    return {"lines": [{"text": text} for text in texts]}
+def page(*texts: str, regions: int | None = None) -> dict[str, Any]:
+    found = None if regions is None else [{"number": number, "label": "coin"} for number in range(regions)]
+    return {"lines": [{"text": text} for text in texts], "regions": found}
 
 
 @given(
@@ -33,15 +34,16 @@ def page(*texts: str) -> dict[str, Any]:
     st.integers(1, 3000),
     st.booleans(),
 )
-def test_every_line_of_every_page_comes_exactly_once(
+def test_every_line_and_region_of_every_page_comes_exactly_once(
     documents: list[list[int] | None], random: Any, budget: int, detailed: bool
 ) -> None:
-    """Pages settle in any order between calls; None stands for a page that fails."""
+    """Pages settle in any order between calls; None stands for a page that fails. Page n has n regions."""
     count = len(documents)
     coverage: Coverage[int, Any] = Coverage(tuple(range(1, count + 1)))
     waiting = list(range(1, count + 1))
     random.shuffle(waiting)
     seen: dict[int, list[int]] = {}
+    regions: dict[int, list[int]] = {}
     whole: list[int] = []
     cursor: str | None = None
     for _ in range(500):
@@ -51,22 +53,28 @@ def test_every_line_of_every_page_comes_exactly_once(
             if sizes is None:
                 coverage.mark_failed(number, WorkerError("bad", "bad"))
             else:
-                coverage.mark_done(number, page(*("x" * size for size in sizes)))
+                coverage.mark_done(number, page(*("x" * size for size in sizes), regions=number))
         before = from_cursor(cursor, "inspect_pdf", KEY, count)
+        assert before.model == ("fast" if cursor else "")
         pages = pack(coverage, before, budget, detailed)
         for part in pages:
-            assert part.first_line == len(seen.setdefault(part.page_number, []))
-            seen[part.page_number] += range(part.first_line, part.last_line)
+            assert part.first_item == len(seen.setdefault(part.page_number, []))
+            seen[part.page_number] += range(part.first_item, part.last_item)
+            assert len(part.lines) + len(part.regions) == part.last_item - part.first_item
+            regions.setdefault(part.page_number, []).extend(region["number"] for region in part.regions)
             if not part.continues:
                 whole.append(part.page_number)
-        cursor = next_cursor("inspect_pdf", KEY, coverage, before, pages)
+        cursor = next_cursor("inspect_pdf", KEY, coverage, before, pages, model="fast")
         assert reported(coverage, before).unreached == coverage.unreached
         if cursor is None:
             break
     assert cursor is None
     assert sorted(whole) == list(range(1, count + 1))
     assert {number: len(lines) for number, lines in seen.items()} == {
-        number: len(sizes or []) for number, sizes in enumerate(documents, start=1)
+        number: 0 if sizes is None else len(sizes) + number for number, sizes in enumerate(documents, start=1)
+    }
+    assert {number: found for number, found in regions.items() if found} == {
+        number: list(range(number)) for number, sizes in enumerate(documents, start=1) if sizes is not None
     }
 
 
@@ -85,12 +93,12 @@ def test_a_result_stays_within_its_budget_unless_one_line_alone_exceeds_it(
         + len("[]")
         + sum(
             len(json.dumps(line if detailed else line["text"]))
-            for line in part.result["lines"][part.first_line : part.last_line]
+            for line in part.result["lines"][part.first_item : part.last_item]
         )
         for part in pages
         if part.result is not None
     ]
-    only_one_line = len(pages) == 1 and pages[0].last_line <= 1
+    only_one_line = len(pages) == 1 and pages[0].last_item <= 1
     assert sum(chars) <= budget + 352 or only_one_line
     if len(pages) < len(documents) or pages[-1].continues:
         assert fills_a_result(coverage, Delivered(), sum(chars), detailed)
@@ -139,7 +147,17 @@ def test_an_unfinished_job_does_not_fill_a_result() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [{}, {"d": "0"}, {"d": "5"}, {"d": 7}, {"d": "", "n": [1]}, {"d": "", "n": {"x": 1}}, {"d": "", "f": "9"}]
+    "state",
+    [
+        {},
+        {"d": "0"},
+        {"d": "5"},
+        {"d": 7},
+        {"d": "", "n": [1]},
+        {"d": "", "n": {"x": 1}},
+        {"d": "", "f": "9"},
+        {"d": "", "m": "opus"},
+    ],
 )
 def test_a_cursor_with_impossible_content_is_damaged(state: dict[str, Any]) -> None:
     from sam2_mcp_worker.cursors import encode_cursor

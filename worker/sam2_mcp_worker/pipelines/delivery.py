@@ -1,15 +1,16 @@
 """What of a PDF inspection is delivered in which call. Pure: no files, no clock, no server.
 
-Over the calls of one request every page is delivered exactly once, and within a page every line. A page that does not
-fit into what is left of a result waits for the next; one that is too long for any result comes in parts. A page that
-was delivered as failed and could be read later (after a restart) is delivered once more, as done.
+Over the calls of one request every page is delivered exactly once, and within a page every item: its lines, then its
+regions. A page that does not fit into what is left of a result waits for the next; one that is too long for any result
+comes in parts. A page that was delivered as failed and could be read later (after a restart) is delivered once more, as
+done.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sam2_mcp_worker.cursors import decode_cursor, encode_cursor, number_ranges, parse_ranges
 from sam2_mcp_worker.errors import WorkerError
@@ -20,35 +21,57 @@ PAGE_OVERHEAD_CHARS = 350
 # A page that nobody can read may hold hundreds of areas of ink; their number is always told, their boxes up to this.
 MAX_INK_BOXES = 50
 INK_BOX_CHARS = 32
+Model = Literal["", "fast", "accurate"]
+MODELS: dict[str, Model] = {"": "", "fast": "fast", "accurate": "accurate"}
 
 
 @dataclass(slots=True)
 class DeliveredPage:
-    """A page, or the part of it that fits: lines `[first_line, last_line)` of its result."""
+    """A page, or the part of it that fits: items `[first_item, last_item)` of its result."""
 
     page_number: int
     result: dict[str, Any] | None
     error: WorkerError | None
-    first_line: int = 0
-    last_line: int = 0
+    first_item: int = 0
+    last_item: int = 0
 
     @property
     def continues(self) -> bool:
-        """Whether the page has lines that did not fit."""
-        return self.result is not None and self.last_line < len(self.result["lines"])
+        """Whether the page has items that did not fit."""
+        return self.result is not None and self.last_item < len(items_of(self.result))
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines of this part."""
+        return self.result["lines"][self.first_item : self.last_item] if self.result is not None else []
+
+    @property
+    def regions(self) -> list[dict[str, Any]]:
+        """The regions of this part."""
+        if self.result is None:
+            return []
+        first = max(self.first_item, len(self.result["lines"]))
+        return items_of(self.result)[first : self.last_item]
+
+
+def items_of(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What of a page is delivered piece by piece: lines, then regions."""
+    return [*result["lines"], *(result.get("regions") or ())]
 
 
 @dataclass(slots=True)
 class Delivered:
-    """What earlier calls of the request delivered, as the cursor tells it."""
+    """What earlier calls of the request delivered, as the cursor tells it, and with which `model` of a provider."""
 
     delivered: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
-    next_line: dict[int, int] = field(default_factory=dict)
+    next_item: dict[int, int] = field(default_factory=dict)
+    model: Model = ""
 
 
-def _line_chars(line: dict[str, Any], detailed: bool) -> int:
-    return len(json.dumps(line if detailed else line["text"], ensure_ascii=False))
+def _item_chars(item: dict[str, Any], detailed: bool) -> int:
+    whole = detailed or "text" not in item  # regions always come with their boxes
+    return len(json.dumps(item if whole else item["text"], ensure_ascii=False))
 
 
 def _page_chars(result: dict[str, Any] | None, detailed: bool) -> int:
@@ -56,7 +79,7 @@ def _page_chars(result: dict[str, Any] | None, detailed: bool) -> int:
     if result is None:
         return PAGE_OVERHEAD_CHARS
     boxes = min(len(result.get("undetected_ink", ())), MAX_INK_BOXES) if detailed else 0
-    notes = json.dumps(result.get("notes", []), ensure_ascii=False)
+    notes = json.dumps([*result.get("notes", ()), result.get("regions_reason", "")], ensure_ascii=False)
     return PAGE_OVERHEAD_CHARS + len(notes) + boxes * INK_BOX_CHARS
 
 
@@ -91,8 +114,8 @@ def fills_a_result(coverage: Coverage[int, Any], before: Delivered, budget: int,
     total = 0
     for number in _deliverable(coverage, before):
         result = coverage.done.get(number)
-        rest = result["lines"][before.next_line.get(number, 0) :] if result is not None else []
-        total += _page_chars(result, detailed) + sum(_line_chars(line, detailed) for line in rest)
+        rest = items_of(result)[before.next_item.get(number, 0) :] if result is not None else []
+        total += _page_chars(result, detailed) + sum(_item_chars(item, detailed) for item in rest)
         if total >= budget:
             return True
     return False
@@ -101,7 +124,7 @@ def fills_a_result(coverage: Coverage[int, Any], before: Delivered, budget: int,
 def pack(coverage: Coverage[int, Any], before: Delivered, budget: int, detailed: bool) -> list[DeliveredPage]:
     """The settled pages in order, whole as long as they fit.
 
-    The first page always gives at least one line, so that every call gets on, whatever the budget.
+    The first page always gives at least one item, so that every call gets on, whatever the budget.
     """
     pages: list[DeliveredPage] = []
     left = budget
@@ -112,8 +135,8 @@ def pack(coverage: Coverage[int, Any], before: Delivered, budget: int, detailed:
         if number in coverage.failed:
             pages.append(DeliveredPage(number, None, coverage.failed[number]))
             continue
-        lines, first = coverage.done[number]["lines"], before.next_line.get(number, 0)
-        last, left = _fit(lines, first, left, detailed)
+        items, first = items_of(coverage.done[number]), before.next_item.get(number, 0)
+        last, left = _fit(items, first, left, detailed)
         page = DeliveredPage(number, coverage.done[number], None, first, last)
         if page.continues and pages:
             break  # the head of the next result has more room for it
@@ -123,11 +146,11 @@ def pack(coverage: Coverage[int, Any], before: Delivered, budget: int, detailed:
     return pages
 
 
-def _fit(lines: list[dict[str, Any]], first: int, left: int, detailed: bool) -> tuple[int, int]:
-    """Index after the last line that fits, and what is left of the budget then."""
+def _fit(items: list[dict[str, Any]], first: int, left: int, detailed: bool) -> tuple[int, int]:
+    """Index after the last item that fits, and what is left of the budget then."""
     last = first
-    while last < len(lines) and (last == first or left >= _line_chars(lines[last], detailed)):
-        left -= _line_chars(lines[last], detailed)
+    while last < len(items) and (last == first or left >= _item_chars(items[last], detailed)):
+        left -= _item_chars(items[last], detailed)
         last += 1
     return last, left
 
@@ -141,16 +164,16 @@ def delivered_after(coverage: Coverage[int, Any], before: Delivered, pages: list
 
 
 def _open_parts(before: Delivered, pages: list[DeliveredPage]) -> dict[int, int]:
-    """Pages that are delivered in part, with the line where each goes on."""
-    parts = before.next_line | {page.page_number: page.last_line for page in pages if page.continues}
+    """Pages that are delivered in part, with the item where each goes on."""
+    parts = before.next_item | {page.page_number: page.last_item for page in pages if page.continues}
     whole = {page.page_number for page in pages if not page.continues}
-    return {number: line for number, line in parts.items() if number not in whole}
+    return {number: item for number, item in parts.items() if number not in whole}
 
 
 def next_cursor(
-    tool: str, key: str, coverage: Coverage[int, Any], before: Delivered, pages: list[DeliveredPage]
+    tool: str, key: str, coverage: Coverage[int, Any], before: Delivered, pages: list[DeliveredPage], *, model: str = ""
 ) -> str | None:
-    """Where the next call goes on, or None when everything has been delivered."""
+    """Where the next call goes on, and with which model; None when everything has been delivered."""
     open_parts = _open_parts(before, pages)
     delivered = delivered_after(coverage, before, pages)
     if delivered >= set(coverage.items):
@@ -160,7 +183,9 @@ def next_cursor(
     if failed:
         state["f"] = number_ranges(sorted(failed))
     if open_parts:
-        state["n"] = {str(number): line for number, line in open_parts.items()}
+        state["n"] = {str(number): item for number, item in open_parts.items()}
+    if model:
+        state["m"] = model
     return encode_cursor(tool, key, state)
 
 
@@ -176,9 +201,10 @@ def from_cursor(cursor: str | None, tool: str, key: str, page_count: int) -> Del
     try:
         delivered = set(parse_ranges(state["d"], limit=page_count)) if state["d"] else set()
         failed = set(parse_ranges(state["f"], limit=page_count)) if state.get("f") else set()
-        next_line = {int(number): max(0, int(line)) for number, line in state.get("n", {}).items()}
+        next_item = {int(number): max(0, int(item)) for number, item in state.get("n", {}).items()}
+        model = MODELS[state.get("m", "")]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WorkerError(
             "cursor_invalid", "the cursor is damaged", next_step="repeat the call without cursor to start again"
         ) from error
-    return Delivered(delivered, failed, next_line)
+    return Delivered(delivered, failed, next_item, model)

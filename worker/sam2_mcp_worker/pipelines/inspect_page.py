@@ -1,26 +1,33 @@
-"""Reads one PDF page completely: text layer, what the layer leaves out, and what nothing could read.
+"""Reads one PDF page completely: text layer, what the layer leaves out, regions, and what nothing could read.
 
-Order of work: analyse, render, check the layer against the picture, read by OCR what the layer does not cover (the
-whole page when there is no layer or it cannot be believed), draw the overlay. The result is JSON, kept by content hash.
+Order of work: analyse, render, check the layer against the picture, read what the layer does not cover (the whole page
+when there is no layer or it cannot be believed), draw the overlay. The result is JSON, kept by content hash. The layer
+is checked by the local engine, whoever reads the rest: that costs nothing.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Box, TextLine
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.boxes import rounded_out, scaled
 from sam2_mcp_worker.media.pdf import PdfFile, PdfLine, PdfPage, suggested_px_per_pt
+from sam2_mcp_worker.media.pdf_geometry import rendered_size_px
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.overprint import LayerLine, compare
 from sam2_mcp_worker.pipelines.page_overlay import draw_page_overlay
-from sam2_mcp_worker.pipelines.read_picture import PictureReader, PictureReading, to_box
+from sam2_mcp_worker.pipelines.page_reading import PageReaders, read_page_tiles
+from sam2_mcp_worker.pipelines.page_regions import regions_result
+from sam2_mcp_worker.pipelines.page_room import PageRoom
+from sam2_mcp_worker.pipelines.page_tiles import PageTile, tiles_of_areas, tiles_of_whole_page
+from sam2_mcp_worker.pipelines.read_picture import PictureReading, to_box
 from sam2_mcp_worker.pipelines.text_layer import Judgement, ReadableScripts, Verdict, choose_samples, judge
 from sam2_mcp_worker.services import Services
 
@@ -30,8 +37,6 @@ COVER_PAD_PX = 3
 PICTURE_MIN_SIDE_PX = 16
 # What pdfium gives for a glyph that the font maps to no character.
 UNMAPPED = "\ufffd"
-# A page may take as long as its steps do; each of those has its own limit.
-PAGE_LIMIT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,19 @@ class PageRequest:
     document_key: tuple[Any, ...]
     """Content hash and password hash: what identifies the document."""
     job: str
+    readers: PageReaders
+    room: PageRoom
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPage:
+    """A page with its pixels, and the lines of its text layer that can be believed (`known`: in pixels)."""
+
+    page: PdfPage
+    pixels: PixelFile
+    px_per_pt: float
+    layer: list[dict[str, Any]]
+    known: list[LayerLine]
 
 
 class PageInspector:
@@ -63,40 +81,42 @@ class PageInspector:
             WorkerError: the page cannot be decoded, or none of it could be read.
         """
         started_s = time.monotonic()
-        request = self._request
-        decoders, max_pixels = self._services.decoders, self._services.settings.max_picture_pixels
-        page = await request.pdf.read_page(decoders, request.page_number, timeout_s=self._timeout_s, job=request.job)
-        px_per_pt = suggested_px_per_pt(page, max_pixels)
-        pixels = await request.pdf.render_page(
-            decoders,
-            request.page_number,
-            px_per_pt=px_per_pt,
-            out_path=self._workdir / "page.rgb",
-            max_pixels=max_pixels,
-            timeout_s=self._timeout_s,
-            job=request.job,
-        )
-        layer = await self._believed_layer(page, pixels, px_per_pt)
-        known = [LayerLine(line["text"], scaled(line["box_xyxy_pt"], px_per_pt)) for line in layer]
-        pictures_px = [rounded_out(scaled(image.box_xyxy_pt, px_per_pt)) for image in page.images]
-        reading = await self._read_uncovered(pixels, known, [box for box in pictures_px if _may_hold_text(box)])
-        found = compare(known, reading.lines, reading.undetected_ink, self._scripts)
-        if found.printed_over:
-            self.notes.append(
-                f"{len(found.printed_over)} lines of the text layer are printed over by something else: "
-                "what is printed was read, these lines were left out"
+        async with self._drawn() as drawn:
+            tiles = await self._tiles(drawn)
+            reading = await self._read(drawn, tiles)
+            result = self._result(drawn, tiles, reading)
+            result["overlay"] = await draw_page_overlay(
+                self._services, drawn.pixels, result, drawn.px_per_pt, self._workdir, self._request.job
             )
-        displayed = [line for index, line in enumerate(layer) if index not in found.printed_over]
-        lines = displayed + [_ocr_line(line, px_per_pt) for line in found.new_lines]
-        if reading.unread and not lines:
-            raise WorkerError("page_unreadable", f"no part of the page could be read ({reading.unread[0][1]})")
-        result = self._result(page, lines, [*found.unread_ink, *(box for box, _ in reading.unread)], px_per_pt)
-        result["unread_parts"] = len(reading.unread)
-        result["overlay"] = await draw_page_overlay(
-            self._services, pixels, result, px_per_pt, self._workdir, request.job
-        )
         result["elapsed_ms"] = round((time.monotonic() - started_s) * 1000)
         return result
+
+    async def count_tiles(self) -> int:
+        """How many tiles the page gives its reader."""
+        async with self._drawn() as drawn:
+            return len(await self._tiles(drawn))
+
+    @asynccontextmanager
+    async def _drawn(self) -> AsyncIterator[DrawnPage]:
+        """The page, analysed and rendered, as long as its pixels are needed."""
+        request, decoders = self._request, self._services.decoders
+        max_pixels = self._services.settings.max_picture_pixels
+        page = await request.pdf.read_page(decoders, request.page_number, timeout_s=self._timeout_s, job=request.job)
+        px_per_pt = suggested_px_per_pt(page, max_pixels)
+        async with request.room.for_page(rendered_size_px(page.width_pt, page.height_pt, px_per_pt)):
+            async with request.room.drawing:
+                pixels = await request.pdf.render_page(
+                    decoders,
+                    request.page_number,
+                    px_per_pt=px_per_pt,
+                    out_path=self._workdir / "page.rgb",
+                    max_pixels=max_pixels,
+                    timeout_s=self._timeout_s,
+                    job=request.job,
+                )
+            layer = await self._believed_layer(page, pixels, px_per_pt)
+            known = [LayerLine(line["text"], scaled(line["box_xyxy_pt"], px_per_pt)) for line in layer]
+            yield DrawnPage(page, pixels, px_per_pt, layer, known)
 
     async def _believed_layer(self, page: PdfPage, pixels: PixelFile, px_per_pt: float) -> list[dict[str, Any]]:
         """The text layer's lines, or none when the picture contradicts them."""
@@ -129,62 +149,85 @@ class PageInspector:
         reading = dict(zip(chosen, seen, strict=True))
         return judge([[(lines[i].text, reading[i]) for i in group] for group in fonts], self._scripts)
 
-    async def _read_uncovered(
-        self, pixels: PixelFile, known: list[LayerLine], pictures_px: list[Box]
-    ) -> PictureReading:
-        """OCR of pictures and of all ink that the layer's boxes do not cover; of the whole page without a layer."""
-        tiles = plan_tiles(pixels.width_px, pixels.height_px)
-        if known:
-            covered = [rounded_out(line.box_px, COVER_PAD_PX) for line in known]
-            tiles = await self._areas_to_read(pixels, tiles, covered, pictures_px)
-        if not tiles:
-            return PictureReading((), (), ())
-        request = self._request
-        reader = PictureReader(
-            self._services.reader,
-            self._services.cache,
-            job=request.job,
-            step_timeout_s=self._timeout_s,
-            source_key=("pdf", *request.document_key, request.page_number, pixels.width_px, pixels.height_px),
-        )
-        reading = await reader.read_all(pixels, tiles, Deadline.after(PAGE_LIMIT_S))
-        if reading.unread:
-            reasons = sorted({reason for _, reason in reading.unread})
-            self.notes.append(f"{len(reading.unread)} parts of the page could not be read ({'; '.join(reasons)[:200]})")
-        return reading
+    async def _tiles(self, drawn: DrawnPage) -> list[PageTile]:
+        """What is looked at: pictures and all ink that the layer does not cover, or all of it."""
+        readers, pixels = self._request.readers, drawn.pixels
+        plan = plan_tiles(pixels.width_px, pixels.height_px, readers.text.tile_limit)
+        if not drawn.known:
+            return [PageTile(tile) for tile in plan]
+        areas = await self._areas_to_read(drawn, plan)
+        if readers.regions is not None:
+            return tiles_of_whole_page(plan, areas)
+        return tiles_of_areas(plan, areas, one_each=readers.text.costs_money)
 
-    async def _areas_to_read(
-        self, pixels: PixelFile, tiles: list[Box], covered: list[Box], pictures: list[Box]
-    ) -> list[Box]:
+    async def _areas_to_read(self, drawn: DrawnPage, plan: list[Box]) -> list[Box]:
+        covered = [rounded_out(line.box_px, COVER_PAD_PX) for line in drawn.known]
+        pictures = [rounded_out(scaled(image.box_xyxy_pt, drawn.px_per_pt)) for image in drawn.page.images]
         answer = await self._services.decoders.run(
             "uncovered_ink",
             {
-                "pixels": pixels.to_params(),
-                "tiles": [list(tile) for tile in tiles],
+                "pixels": drawn.pixels.to_params(),
+                "tiles": [list(tile) for tile in plan],
                 "covered": [list(box) for box in covered],
-                "pictures": [list(box) for box in pictures],
+                "pictures": [list(box) for box in pictures if _may_hold_text(box)],
             },
             timeout_s=self._timeout_s,
             job=self._request.job,
         )
         return [to_box(area) for area in answer["areas"]]
 
-    def _result(
-        self, page: PdfPage, lines: list[dict[str, Any]], unread_px: list[Box], px_per_pt: float
-    ) -> dict[str, Any]:
+    async def _read(self, drawn: DrawnPage, tiles: list[PageTile]) -> PictureReading:
+        request, pixels = self._request, drawn.pixels
+        reading = await read_page_tiles(
+            request.readers,
+            self._services.cache,
+            pixels,
+            tiles,
+            source_key=("pdf", *request.document_key, request.page_number, pixels.width_px, pixels.height_px),
+            job=request.job,
+            step_timeout_s=self._timeout_s,
+        )
+        if reading.unread:
+            reasons = sorted({reason for _, reason in reading.unread})
+            self.notes.append(f"{len(reading.unread)} parts of the page could not be read ({'; '.join(reasons)[:200]})")
+        self.notes += reading.notes(len(tiles))
+        return reading
+
+    def _result(self, drawn: DrawnPage, tiles: list[PageTile], reading: PictureReading) -> dict[str, Any]:
+        found = compare(drawn.known, reading.lines, reading.undetected_ink, self._scripts)
+        if found.printed_over:
+            self.notes.append(
+                f"{len(found.printed_over)} lines of the text layer are printed over by something else: "
+                "what is printed was read, these lines were left out"
+            )
+        displayed = [line for index, line in enumerate(drawn.layer) if index not in found.printed_over]
+        lines = displayed + [_ocr_line(line, drawn.px_per_pt) for line in found.new_lines]
+        if reading.unread and not lines:
+            raise WorkerError("page_unreadable", f"no part of the page could be read ({reading.unread[0][1]})")
         sources = {line["source"] for line in lines}
+        unread_px = [*found.unread_ink, *(box for box, _ in reading.unread)]
         return {
             "page_number": self._request.page_number,
             "source": "text_layer" if "text_layer" in sources else "ocr" if sources else "none",
             "characters": sum(count_characters(line["text"]) for line in lines),
             "smallest_text_pt": smallest_size(lines),
-            "width_pt": round(page.width_pt, 1),
-            "height_pt": round(page.height_pt, 1),
-            "rotation_deg": page.rotation_deg,
+            "width_pt": round(drawn.page.width_pt, 1),
+            "height_pt": round(drawn.page.height_pt, 1),
+            "rotation_deg": drawn.page.rotation_deg,
             "lines": lines,
-            "undetected_ink": [_rounded(scaled(box, 1 / px_per_pt)) for box in unread_px],
+            "undetected_ink": [_rounded(scaled(box, 1 / drawn.px_per_pt)) for box in unread_px],
             "notes": self.notes,
+            "unread_parts": len(reading.unread),
+            "again": bool(reading.again),
+            **self._regions(drawn, tiles, reading, lines),
         }
+
+    def _regions(
+        self, drawn: DrawnPage, tiles: list[PageTile], reading: PictureReading, lines: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        if self._request.readers.regions is None:
+            return {"regions": None, "regions_reason": ""}
+        return regions_result(reading, lines, tile_count=len(tiles), px_per_pt=drawn.px_per_pt)
 
 
 def _may_hold_text(box_px: Box) -> bool:
@@ -236,3 +279,13 @@ async def inspect_page(services: Services, request: PageRequest) -> dict[str, An
     """
     with services.work_directory("page") as workdir:
         return await PageInspector(services, request, workdir).run()
+
+
+async def count_tiles(services: Services, request: PageRequest) -> int:
+    """How many tiles of a page its reader would be given.
+
+    Raises:
+        WorkerError: the page cannot be decoded.
+    """
+    with services.work_directory("page") as workdir:
+        return await PageInspector(services, request, workdir).count_tiles()

@@ -5,6 +5,7 @@ Owns the order of work for a document; what of it goes into which call's result 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -28,31 +29,42 @@ from sam2_mcp_worker.pipelines.delivery import (
     reported,
 )
 from sam2_mcp_worker.pipelines.inspect_page import PageRequest, inspect_page
+from sam2_mcp_worker.pipelines.labels import wanted_labels
+from sam2_mcp_worker.pipelines.page_readers import PageChoice, choose_page_readers, provider_identity
+from sam2_mcp_worker.pipelines.page_reading import PageReaders
+from sam2_mcp_worker.pipelines.page_room import PageRoom
 from sam2_mcp_worker.pipelines.pdf_report import update_report
+from sam2_mcp_worker.pipelines.pdf_tiles import count_tiles_of_call
+from sam2_mcp_worker.pipelines.reading_choice import Mode
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.spending import Usage, spend_scope
 from sam2_mcp_worker.uploads import StoredFile
 
 TOOL = "inspect_pdf"
-# Two pages more than OCR children: one renders while another is drawn, so that no reader ever waits for pixels.
+# Raise it whenever a page's result has other fields or means something else: it is part of their cache keys.
+RESULT_VERSION = 2
+# Two pages more than readers: one renders while another is drawn, so that no reader ever waits for pixels.
 EXTRA_PAGES_IN_FLIGHT = 2
 Progress = Callable[[int, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The arguments of one call, checked."""
+    """The arguments of one call, checked but for the labels."""
 
     source: str
     pages: str = ""
     password: str = ""
+    labels: tuple[str, ...] = ()
+    mode: Mode = "auto"
     cursor: str = ""
     detailed: bool = False
 
 
 @dataclass(slots=True)
 class Inspection:
-    """What one call delivers."""
+    """What one call delivers. `spent` is by page, since the call before; `choice` says who read."""
 
     file: StoredFile
     page_count: int
@@ -61,30 +73,38 @@ class Inspection:
     not_delivered: int
     cursor: str | None
     report: Artifact | None
+    labels: tuple[str, ...]
+    choice: PageChoice
+    spent: dict[int, Usage]
 
 
 async def inspect_pdf(services: Services, request: Request, progress: Progress | None = None) -> Inspection:
     """Run or continue an inspection until the current deadline.
 
     Raises:
-        WorkerError: the source, the password, the page range or the cursor is wrong, or the file is no readable PDF.
+        WorkerError: the source, the password, the page range, a label or the cursor is wrong, or the file is no
+            readable PDF.
     """
     deadline = current_deadline()
+    labels = wanted_labels(services, request.labels)
     stored = await services.sources.resolve(request.source)
     document_key = key_of(stored, request.password)
     pdf = PdfFile(stored.path, request.password)
     page_count = await count_pages(services, pdf, document_key)
     numbers = _selected(request.pages, page_count)
-    key = cache_key(TOOL, *document_key, number_ranges(numbers), services.reader.identity)
-    cursor_key = cache_key(key, request.detailed)
+    asked = [TOOL, *document_key, number_ranges(numbers), services.reader.identity]
+    shown = [request.mode, [[label.name, label.definition] for label in labels], request.detailed]
+    cursor_key = cache_key(*asked, *shown, provider_identity(services))
     before = from_cursor(request.cursor, TOOL, cursor_key, page_count)
+    mode = before.model or request.mode
+    tile_count = 0
+    if services.vision is not None and mode == "auto":
+        tile_count = await count_tiles_of_call(services, pdf, document_key, numbers, labels, deadline)
+    choice = choose_page_readers(services, mode, tile_count, labels)
+    key = cache_key(*asked, choice.readers.wanted)
 
     async def start(job: Job) -> None:
-        async def work(number: int) -> dict[str, Any]:
-            return await page_result(services, PageRequest(pdf, number, document_key, key))
-
-        limit = services.settings.ocr_process_count + EXTRA_PAGES_IN_FLIGHT
-        await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
+        await _inspect_pages(services, job, pdf, document_key, choice.readers)
 
     async with services.jobs.join(key, tuple(numbers), start) as job:
         max_chars = services.settings.result_max_chars
@@ -92,11 +112,41 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
         job.raise_error()
         coverage = reported(job.coverage, before)
         pages = pack(coverage, before, budget_for_pages(coverage, max_chars), request.detailed)
-        cursor = next_cursor(TOOL, cursor_key, coverage, before, pages)
-        report = await update_report(services, job, stored, deadline)
+        cursor = next_cursor(TOOL, cursor_key, coverage, before, pages, model=choice.model)
+        report = await update_report(services, job, stored, choice.engine, deadline)
         delivered = delivered_after(coverage, before, pages)
-        waiting = sum(number not in delivered for number in (*coverage.done, *coverage.failed))
-        return Inspection(stored, page_count, coverage, pages, waiting, cursor, report)
+        return Inspection(
+            stored,
+            page_count,
+            coverage,
+            pages,
+            sum(number not in delivered for number in (*coverage.done, *coverage.failed)),
+            cursor,
+            report,
+            tuple(label.name for label in labels),
+            choice,
+            job.spent.take(),
+        )
+
+
+async def _inspect_pages(
+    services: Services, job: Job, pdf: PdfFile, document_key: tuple[str, str], readers: PageReaders
+) -> None:
+    room = PageRoom(drawn_at_once=services.settings.decoder_processes)
+
+    async def work(number: int) -> dict[str, Any]:
+        with spend_scope(job.spent, number):
+            return await page_result(services, PageRequest(pdf, number, document_key, job.key, readers, room))
+
+    limit = pages_in_flight(services, readers)
+    await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
+
+
+def pages_in_flight(services: Services, readers: PageReaders) -> int:
+    """As many as keep every reader busy though each page have one tile; the disk is PageRoom's to bound."""
+    settings = services.settings
+    readers_at_once = settings.vision_in_flight if readers.text.costs_money else settings.ocr_process_count
+    return readers_at_once + EXTRA_PAGES_IN_FLIGHT
 
 
 def key_of(stored: StoredFile, password: str) -> tuple[str, str]:
@@ -140,24 +190,41 @@ def _selected(pages: str, page_count: int) -> list[int]:
 
 
 async def page_result(services: Services, request: PageRequest) -> dict[str, Any]:
-    """What `inspect_page` finds on a page, from the cache when that is complete."""
-    key = cache_key(
-        "page",
-        *request.document_key,
-        request.page_number,
-        services.reader.identity,
-        services.settings.max_picture_pixels,  # decides the scale of the largest pages
-    )
+    """What `inspect_page` finds on a page, from the cache when that is complete.
+
+    A page that the provider read whole is served though the local engine stands in for it now.
+    """
 
     def fresh(result: Any) -> bool:
         # A result with an unread part is tried again; one whose picture was swept is made again.
         picture = result["overlay"]
-        return result["unread_parts"] == 0 and (picture is None or services.artifacts.holds(picture))
+        complete = result["unread_parts"] == 0 and not result["again"]
+        return complete and (picture is None or services.artifacts.holds(picture))
 
+    readers = request.readers
+    if readers.wanted != readers.identity:
+        paid: dict[str, Any] | None = await asyncio.to_thread(
+            services.cache.get, _page_key(services, request, readers.wanted)
+        )
+        if paid is not None and fresh(paid):
+            return paid
+    key = _page_key(services, request, readers.identity)
     result: dict[str, Any] = await services.cache.get_or_compute(
         key, lambda: inspect_page(services, request), fresh=fresh
     )
     return result
+
+
+def _page_key(services: Services, request: PageRequest, identity: str) -> str:
+    return cache_key(
+        "page",
+        RESULT_VERSION,
+        *request.document_key,
+        request.page_number,
+        services.reader.identity,  # of the engine that checks the text layer
+        identity,
+        services.settings.max_picture_pixels,  # decides the scale of the largest pages
+    )
 
 
 async def _wait(job: Job, deadline: Deadline, progress: Progress | None, enough: Callable[[], bool]) -> None:

@@ -1,8 +1,9 @@
-"""The overlay picture of a page as an artifact: every line's box with its number, unread ink in its own colour."""
+"""The overlay picture of a page as an artifact: boxes of lines, then regions, then unread ink, numbered on."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,15 @@ async def draw_page_overlay(
 ) -> str | None:
     """Draw the overlay and store it; returns its handle, or None when only the drawing failed."""
     boxes = [
-        {"box": list(rounded_out(scaled(line["box_xyxy_pt"], px_per_pt))), "kind": line["source"], "number": number}
-        for number, line in enumerate(result["lines"], start=1)
-    ]
-    boxes += [
-        {"box": list(rounded_out(scaled(box, px_per_pt))), "kind": "ink", "number": len(boxes) + number}
-        for number, box in enumerate(result["undetected_ink"], start=1)
+        _box(kind, number, box, px_per_pt)
+        for number, (kind, box) in enumerate(
+            [
+                *((line["source"], line["box_xyxy_pt"]) for line in result["lines"]),
+                *(("region", region["box_xyxy_pt"]) for region in result["regions"] or ()),
+                *(("ink", box) for box in result["undetected_ink"]),
+            ],
+            start=1,
+        )
     ]
     out_path = workdir / "overlay.jpg"
     params = {
@@ -55,6 +59,10 @@ async def draw_page_overlay(
         # The page was read; a missing picture must not turn it into a failed page.
         logger.warning("overlay not drawn: %s", getattr(error, "code", type(error).__name__))
         return None
+
+
+def _box(kind: str, number: int, box_xyxy_pt: Sequence[float], px_per_pt: float) -> dict[str, Any]:
+    return {"box": list(rounded_out(scaled(box_xyxy_pt, px_per_pt))), "kind": kind, "number": number}
 
 
 def _is_tall(pixels: PixelFile) -> bool:

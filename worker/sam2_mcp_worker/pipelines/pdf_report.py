@@ -21,7 +21,9 @@ MARGIN_SHARE = 0.4
 logger = logging.getLogger(__name__)
 
 
-async def update_report(services: Services, job: Job, stored: StoredFile, deadline: Deadline) -> Artifact | None:
+async def update_report(
+    services: Services, job: Job, stored: StoredFile, engine: str, deadline: Deadline
+) -> Artifact | None:
     """The report as of now, under the same address over all calls of a job; None when it cannot be written.
 
     Waits for the writing until the deadline and a part of the margin behind it; a report that takes longer is written
@@ -32,7 +34,7 @@ async def update_report(services: Services, job: Job, stored: StoredFile, deadli
     while not (_is_fresh_enough(job) and services.artifacts.holds(handle)):
         writing: asyncio.Task[None] | None = job.notes.get("report_task")
         if writing is None or writing.done():
-            writing = job.notes["report_task"] = services.in_background(_update(services, job, stored, handle))
+            writing = job.notes["report_task"] = services.in_background(_update(services, job, stored, engine, handle))
         await asyncio.wait({writing}, timeout=limit.remaining_s())
         if job.notes.get("report_failed"):
             return None
@@ -52,26 +54,26 @@ def _is_fresh_enough(job: Job) -> bool:
     return written == job.coverage.settled or (not job.coverage.complete and 2 * written > job.coverage.settled)
 
 
-async def _update(services: Services, job: Job, stored: StoredFile, handle: str) -> None:
+async def _update(services: Services, job: Job, stored: StoredFile, engine: str, handle: str) -> None:
     """Write the report, and once more if the job became complete meanwhile: nobody may call again for that one."""
     try:
         while not _is_fresh_enough(job) or not services.artifacts.holds(handle):
             settled = job.coverage.settled
-            job.notes["report"] = await asyncio.to_thread(_write, services, job, stored, handle)
+            job.notes["report"] = await asyncio.to_thread(_write, services, job, stored, engine, handle)
             job.notes.update(report_settled=settled, report_failed=False)
     except Exception as error:  # the report is beside the result: whatever is wrong with it must not cost the pages
         logger.warning("report not written: %s", type(error).__name__, exc_info=not isinstance(error, OSError))
         job.notes["report_failed"] = True
 
 
-def _write(services: Services, job: Job, stored: StoredFile, handle: str) -> Artifact:
+def _write(services: Services, job: Job, stored: StoredFile, engine: str, handle: str) -> Artifact:
     coverage = job.coverage
     done, failed = dict(coverage.done), dict(coverage.failed)
     rows = [_row(number, done.get(number), failed.get(number)) for number in coverage.items]
     inspection = {
         "source_name": stored.name,
         "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "engine": services.reader.identity,
+        "engine": engine,
         "coverage": {
             "total": len(coverage.items),
             "done": len(done),
@@ -122,6 +124,8 @@ def _row(number: int, result: dict[str, Any] | None, error: WorkerError | None) 
         "elapsed_ms": 0,
         "reason": None,
         "notes": [],
+        "regions": None,
+        "regions_reason": "",
     }
     if error is not None:
         row.update(status="failed", reason=error.reason)

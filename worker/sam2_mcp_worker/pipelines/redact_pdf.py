@@ -24,8 +24,11 @@ from sam2_mcp_worker.media.pdf_geometry import BoxPt
 from sam2_mcp_worker.media.pdf_redaction import PdfRedaction, PdfRegion, RedactedPage, find_words, redact_pdf
 from sam2_mcp_worker.media.redact_words import MIN_CHARS, plain
 from sam2_mcp_worker.media.tiling import plan_tiles
-from sam2_mcp_worker.pipelines.inspect_page import PAGE_LIMIT_S, PageRequest
-from sam2_mcp_worker.pipelines.inspect_pdf import EXTRA_PAGES_IN_FLIGHT, count_pages, key_of, page_result
+from sam2_mcp_worker.pipelines.inspect_page import PageRequest
+from sam2_mcp_worker.pipelines.inspect_pdf import count_pages, key_of, page_result, pages_in_flight
+from sam2_mcp_worker.pipelines.page_readers import local_readers
+from sam2_mcp_worker.pipelines.page_reading import PAGE_LIMIT_S
+from sam2_mcp_worker.pipelines.page_room import PageRoom
 from sam2_mcp_worker.pipelines.read_picture import PictureReader
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
 from sam2_mcp_worker.pipelines.redact_page_breaks import over_page_break
@@ -141,12 +144,16 @@ class PdfRedactor:
 
     async def _read_pages(self, page_count: int, document_key: tuple[str, str]) -> Coverage[int, dict[str, Any]]:
         coverage: Coverage[int, dict[str, Any]] = Coverage(tuple(range(1, page_count + 1)))
+        services, job = self._task.services, self._task.job
+        # Whoever covers a phrase may not want the page to leave the machine: the local engine reads here, key or not.
+        readers = local_readers(services)
+        room = PageRoom(drawn_at_once=services.settings.decoder_processes)
 
         async def work(number: int) -> dict[str, Any]:
             self._task.tell(f"reading pages: {coverage.settled} of {page_count} done")
-            return await page_result(self._task.services, PageRequest(self._file, number, document_key, self._task.job))
+            return await page_result(services, PageRequest(self._file, number, document_key, job, readers, room))
 
-        limit = self._task.services.settings.ocr_process_count + EXTRA_PAGES_IN_FLIGHT
+        limit = pages_in_flight(services, readers)
         return await fan_out(coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
 
     async def _plan_matches(self, page: _PageLines) -> bool:

@@ -1,0 +1,93 @@
+"""Reads the tiles of one page: text where the text layer has none, regions on all of it when labels are looked for.
+
+Owns who is asked about which tile. Knows no PDF; what the tiles gave is put together by read_picture.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.engines.ports import TextReader, TileReading
+from sam2_mcp_worker.fanout import Coverage, fan_out
+from sam2_mcp_worker.media.pixels import PixelFile
+from sam2_mcp_worker.media.reading_order import reading_order
+from sam2_mcp_worker.pipelines.page_tiles import PageTile
+from sam2_mcp_worker.pipelines.read_picture import TILES_WORTH_KEEPING, PictureReader, PictureReading, merge
+from sam2_mcp_worker.result_cache import ResultCache
+
+# A page may take as long as its steps do; each of those has its own limit.
+PAGE_LIMIT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PageReaders:
+    """Who reads the pages of a call.
+
+    `text` reads what no text layer tells, and looks for `labels` there; `regions` looks for them where the text is
+    known, and is None where no labels are looked for. `wanted` is the identity of the readings that the call is after:
+    another one than `identity` while the local engine stands in for a provider in trouble.
+    """
+
+    text: TextReader
+    regions: TextReader | None = None
+    labels: tuple[str, ...] = ()
+    wanted: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What decides a page's reading."""
+        return joint_identity(self.text, self.regions)
+
+    @property
+    def tiles_in_flight(self) -> int:
+        """How many tiles of one page may be under way at once."""
+        return self.text.tiles_in_flight
+
+
+def joint_identity(text: TextReader, regions: TextReader | None) -> str:
+    """One identity for both readers of a page."""
+    return text.identity if regions is None else f"{text.identity} | {regions.identity}"
+
+
+async def read_page_tiles(
+    readers: PageReaders,
+    cache: ResultCache,
+    pixels: PixelFile,
+    tiles: Sequence[PageTile],
+    *,
+    source_key: tuple[Any, ...],
+    job: str,
+    step_timeout_s: float,
+) -> PictureReading:
+    """All tiles, the lines in reading order. What could not be read is named, nothing is raised for it.
+
+    `unread` holds only tiles whose text was wanted; where no region was looked for is in `unlooked`.
+    """
+
+    def picture_reader(reader: TextReader) -> PictureReader:
+        return PictureReader(
+            reader, cache, source_key=source_key, job=job, step_timeout_s=step_timeout_s, labels=readers.labels
+        )
+
+    text = picture_reader(readers.text)
+    regions = text if readers.regions is None else picture_reader(readers.regions)
+    keep = readers.text.costs_money or len(tiles) >= TILES_WORTH_KEEPING
+    coverage: Coverage[int, TileReading] = Coverage(tuple(range(len(tiles))))
+
+    async def work(index: int) -> TileReading:
+        tile = tiles[index]
+        return await (text if tile.text else regions).read_tile(pixels, tile.rect_xyxy_px, keep=keep)
+
+    deadline = Deadline.after(PAGE_LIMIT_S)
+    await fan_out(coverage, work, deadline=deadline, limit=readers.tiles_in_flight)
+    if coverage.unreached:
+        deadline.check("reading the rest of the page")
+    rects = [tile.rect_xyxy_px for tile in tiles]
+    merged = await asyncio.to_thread(merge, rects, coverage, readers.labels)
+    order = reading_order([line.box_xyxy_px for line in merged.lines])
+    unread = tuple((rects[i], error.reason) for i, error in sorted(coverage.failed.items()) if tiles[i].text)
+    return replace(merged, lines=tuple(merged.lines[i] for i in order), unread=unread)

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from sam2_mcp_worker.deadline import Deadline, current_deadline
@@ -26,6 +27,7 @@ from sam2_mcp_worker.engines.ports import (
 from sam2_mcp_worker.engines.vision_errors import THIS_PICTURE, VisionError
 from sam2_mcp_worker.engines.vision_tiles import SettledLines, encode_tile, settle_lines
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.jobs import JOB_LIMIT_S
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.region_seams import merge_regions
 from sam2_mcp_worker.media.seams import merge_readings
@@ -35,7 +37,7 @@ from sam2_mcp_worker.services import Services
 
 # Raise it whenever the same sight becomes another reading: it is part of every cache key.
 READER_VERSION = 1
-# Besides the requests under way: tiles that are encoded and wait for their turn, and tiles whose lines are settled.
+# Besides those that are encoded or asked about: tiles that wait for their turn, and those whose lines are settled.
 TILES_AROUND = 4
 # What settling the lines of a tile takes on a busy machine; a call that must not be outlived keeps it free.
 SETTLE_S = 1.0
@@ -78,7 +80,7 @@ class ClaudeReader:
 
     @property
     def tiles_in_flight(self) -> int:
-        return self._services.settings.vision_in_flight + TILES_AROUND
+        return self._services.vision_turns.size + TILES_AROUND
 
     @property
     def costs_money(self) -> bool:
@@ -129,20 +131,35 @@ class _TileTask:
         return await self._halved(rect, sight, parts, halvings - 1)
 
     async def _look(self, rect: Box) -> tuple[Sight, float]:
-        """What the provider saw, and the seconds that it took."""
-        with self.services.work_directory("tile") as workdir:
-            picture = await encode_tile(
-                self.services.decoders,
-                self.pixels,
-                rect,
-                workdir / "tile",
-                max_bytes=self.services.settings.claude_image_bytes,
-                timeout_s=self.timeout_s,
-                job=self.job,
-            )
-            started_s = time.monotonic()
-            sight = await self.vision.look(picture, self.wanted, model=self.model, deadline=self._deadline())
-            return sight, time.monotonic() - started_s
+        """What the provider saw, and the seconds that it took.
+
+        Raises:
+            VisionError: as the provider says, or no turn came before the call's deadline.
+        """
+        try:
+            async with self.services.vision_turns.slot(self.job, self._turn_deadline(), again=False):
+                with self.services.work_directory("tile") as workdir:
+                    return await self._ask(rect, workdir / "tile")
+        except TimeoutError as error:
+            raise VisionError("timeout", "no turn came before the deadline", next_step="call again") from error
+
+    async def _ask(self, rect: Box, path: Path) -> tuple[Sight, float]:
+        picture = await encode_tile(
+            self.services.decoders,
+            self.pixels,
+            rect,
+            path,
+            max_bytes=self.services.settings.claude_image_bytes,
+            timeout_s=self.timeout_s,
+            job=self.job,
+        )
+        started_s = time.monotonic()
+        sight = await self.vision.look(picture, self.wanted, model=self.model, deadline=self._deadline())
+        return sight, time.monotonic() - started_s
+
+    def _turn_deadline(self) -> Deadline:
+        """Until when to wait for a turn: as long as the job lives, where it may go on in the background."""
+        return Deadline.after(JOB_LIMIT_S) if self.services.settings.background_limit_s > 0 else self._deadline()
 
     def _deadline(self) -> Deadline:
         """When a question that is asked now must be answered."""

@@ -1,0 +1,13 @@
+"""The argument `mode` of every tool that reads with a vision provider."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sam2_mcp_worker.pipelines.reading_choice import Mode
+
+ModeArgument = Annotated[
+    Mode, Field(description="Claude model: fast, accurate, or auto by the amount of work; the local OCR has one mode")
+]

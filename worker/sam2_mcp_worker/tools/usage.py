@@ -1,0 +1,39 @@
+"""What a call cost, as `_meta` of its result: for programs and people that count, not for the model.
+
+Told once: a repeated call, which is served from what was read before, tells 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.spending import Usage
+
+USAGE_KEY = "sam2-mcp/usage"
+# A fast request may cost a hundredth of a cent.
+USD_DIGITS = 6
+
+
+def usage_meta(services: Services, spent: Mapping[int, Usage], unit: Literal["tile", "page"]) -> dict[str, Any] | None:
+    """`{"sam2-mcp/usage": {requests, input_tokens, output_tokens, usd, per_tile or per_page, usd_today, cap_usd}}`.
+
+    `per_...` holds the numbers of those that cost something, each with its own sums. None where nothing can cost money.
+    """
+    if services.vision is None:
+        return None
+    units = {str(number): usage_json(usage) for number, usage in sorted(spent.items())}
+    total = usage_json(sum(spent.values(), Usage()))
+    today = services.vision.status()["today"]
+    return {USAGE_KEY: {**total, f"per_{unit}": units, "usd_today": today["usd"], "cap_usd": today["cap_usd"]}}
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    """JSON form."""
+    return {
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "usd": round(usage.usd, USD_DIGITS),
+    }

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
+from sam2_mcp_worker.engines.ports import VisionModel
 from sam2_mcp_worker.execution.pool import PoolStats
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.reply import reply
 from sam2_mcp_worker.version import worker_version
 
 DESCRIPTION = """\
-Tells what this server can do right now: whether it is ready, which engines read text and cut masks, \
-which tools are not available and why, whether anything costs money, the limits on files, pages and \
-time, and how much work is waiting. Call it once at the start, or when another tool reports that \
-something is not available. It takes no arguments, reads no file and answers at once."""
+Tells what this server can do right now: whether it is ready, which engines read text, find regions \
+and cut masks, what is not available and why, whether anything costs money, what leaves this machine \
+and what today has cost, the limits on files, pages and time, and how much work is waiting. Call it \
+once at the start, or when another tool reports that something is not available. It takes no \
+arguments, reads no file and answers at once."""
+
+READS_AND_FINDS = "read_text, inspect_image, inspect_pdf"
+REGIONS = "regions of inspect_image and inspect_pdf"
+WHAT_LEAVES = "tiles of images and of PDF pages (without a text layer, or when labels are asked for), with the labels"
 
 
 class Engine(BaseModel):
@@ -36,6 +42,41 @@ class NotAvailable(BaseModel):
     tool: str
     reason: str
     mend: str
+
+
+class VisionModelState(BaseModel):
+    """One of the provider's two models."""
+
+    mode: Literal["fast", "accurate"]
+    id: str
+    state: Annotated[str, Field(description="`verified` by the provider, not verified, or why it cannot be used")]
+
+
+class Spending(BaseModel):
+    """What the vision provider cost since 0:00 UTC. A request whose worst case would pass the cap is not sent."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    reserved_usd: Annotated[float, Field(description="Worst case of the requests under way")]
+    cap_usd: float
+
+
+class Vision(BaseModel):
+    """The vision provider: it costs money, and pictures leave this machine."""
+
+    sends_to: Annotated[str, Field(description="Host that pictures are sent to")]
+    what_leaves: str
+    models: list[VisionModelState]
+    auto_is_fast_above_tiles: Annotated[
+        int, Field(description="Mode `auto` takes the fast model when a call has more tiles than this")
+    ]
+    in_flight: Annotated[int, Field(description="Requests under way")]
+    waiting: Annotated[int, Field(description="Requests that wait for their turn")]
+    max_in_flight: int
+    today: Spending
+    trouble: Annotated[str | None, Field(description="Why it is not asked now; the local engine reads on")] = None
 
 
 class Queue(BaseModel):
@@ -70,7 +111,12 @@ class Status(BaseModel):
     ready: bool
     not_ready_because: list[str] | None = None
     engines: list[Engine]
-    not_available: Annotated[list[NotAvailable] | None, Field(description="Tools that cannot work here")] = None
+    vision: Annotated[Vision | None, Field(description="Absent where no provider is set up: nothing leaves then")] = (
+        None
+    )
+    not_available: Annotated[
+        list[NotAvailable] | None, Field(description="Tools, or parts of them, that cannot work here")
+    ] = None
     limits: Limits
     queues: list[Queue]
     jobs_running: Annotated[int, Field(description="Inspections at work, those in the background included")]
@@ -96,6 +142,14 @@ def _engine(task: str, identity: str, languages: list[str] | None = None) -> Eng
 def _engines(services: Services, not_available: list[NotAvailable]) -> list[Engine]:
     """Those that work, or are still loading."""
     engines = [_engine("read_text", services.reader.identity, list(services.settings.ocr_languages))]
+    if services.vision is not None and services.vision.trouble is None:
+        models: tuple[VisionModel, VisionModel] = ("fast", "accurate")
+        engines += [
+            Engine(
+                task=READS_AND_FINDS, identity=services.vision.identity(model), costs_money=True, leaves_machine=True
+            )
+            for model in models
+        ]
     if services.segmenter is not None:
         engines.append(_engine("segment_image", services.segmenter.identity))
     if services.tracker is not None:
@@ -107,6 +161,8 @@ def _engines(services: Services, not_available: list[NotAvailable]) -> list[Engi
 def _not_available(services: Services) -> list[NotAvailable]:
     """Tools without an engine, and those whose child process cannot start (wrong weights, for instance)."""
     found = [("segment_image", services.segmenter_missing), ("track_video", services.tracker_missing)]
+    vision = services.vision_missing if services.vision is None else services.vision.trouble
+    found.append((REGIONS, vision))
     rows = [NotAvailable(tool=tool, reason=error.what, mend=error.next_step) for tool, error in found if error]
     tools = {"sam": ["segment_image", "track_video"], "redact": ["redact_media"]}
     for pool in services.pools:
@@ -120,6 +176,23 @@ def _not_available(services: Services) -> list[NotAvailable]:
     return rows
 
 
+def _vision(services: Services) -> Vision | None:
+    if services.vision is None:
+        return None
+    told = services.vision.status()
+    return Vision(
+        sends_to=told["sends_to"],
+        what_leaves=WHAT_LEAVES,
+        models=[VisionModelState(mode=mode, **state) for mode, state in told["models"].items()],
+        auto_is_fast_above_tiles=services.settings.vision_fast_above_tiles,
+        in_flight=told["in_flight"],
+        waiting=told["waiting"] + services.vision_turns.waiting,
+        max_in_flight=told["max_in_flight"],
+        today=Spending(**told["today"]),
+        trouble=told["trouble"],
+    )
+
+
 def current_status(services: Services) -> Status:
     """The state right now; reads nothing from disk."""
     settings = services.settings
@@ -130,6 +203,7 @@ def current_status(services: Services) -> Status:
         ready=not trouble,
         not_ready_because=trouble or None,
         engines=_engines(services, not_available),
+        vision=_vision(services),
         not_available=not_available or None,
         limits=Limits(**{name: getattr(settings, name) for name in Limits.model_fields}),
         queues=[_queue(pool.stats()) for pool in services.pools],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from tests.e2e.faults.case import PATIENT_S, answered, either, failed
+from tests.e2e.faults.lanes import Outcomes, chosen, side_by_side
 from tests.e2e.faults.script import (
     CHUNKED_SSE_HEAD,
     JSON_HEAD,
@@ -27,10 +29,25 @@ from tests.fakes.upstream import Behaviour, Call, FakeUpstream, event, response
 Whole = Callable[[Call], bytes]
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+# All cases of a test run before its first one is asked for.
+pytestmark = pytest.mark.timeout(300)
+
+
+@contextmanager
+def own_stage() -> Iterator[Stage]:
     with FakeUpstream() as upstream, Stage(upstream) as stage:
         yield stage
+
+
+@pytest.fixture(scope="module")
+def cut_calls(request: pytest.FixtureRequest) -> Outcomes:
+    cases = chosen(request, "test_a_call_whose_answer_is_cut_at_any_byte")
+    return side_by_side(own_stage, check_cut_calls, cases)
+
+
+@pytest.fixture(scope="module")
+def cut_handshakes(request: pytest.FixtureRequest) -> Outcomes:
+    return side_by_side(own_stage, check_cut_handshakes, chosen(request, "test_a_handshake_that_is_cut_at_any_byte"))
 
 
 def handshake(call: Call) -> bytes:
@@ -61,7 +78,13 @@ def cut(whole: Whole, length: int, torn: bool) -> Behaviour:
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("torn", [False, True], ids=["closed", "reset"])
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_call_whose_answer_is_cut_at_any_byte(stage: Stage, name: str, torn: bool, profile: str) -> None:
+def test_a_call_whose_answer_is_cut_at_any_byte(
+    cut_calls: Outcomes, request: pytest.FixtureRequest, name: str, torn: bool, profile: str
+) -> None:
+    cut_calls.check(request)
+
+
+def check_cut_calls(stage: Stage, name: str, torn: bool, profile: str) -> None:
     whole, spare = ANSWERS[name]
     upstream = stage.upstream
     with stage.bridge(profile, PATIENT_S) as host:
@@ -86,7 +109,13 @@ def test_a_call_whose_answer_is_cut_at_any_byte(stage: Stage, name: str, torn: b
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("torn", [False, True], ids=["closed", "reset"])
-def test_a_handshake_that_is_cut_at_any_byte(stage: Stage, torn: bool, profile: str) -> None:
+def test_a_handshake_that_is_cut_at_any_byte(
+    cut_handshakes: Outcomes, request: pytest.FixtureRequest, torn: bool, profile: str
+) -> None:
+    cut_handshakes.check(request)
+
+
+def check_cut_handshakes(stage: Stage, torn: bool, profile: str) -> None:
     upstream = stage.upstream
     with stage.bridge(profile, PATIENT_S) as host:
         length = 400

@@ -6,17 +6,21 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 import pytest
 import trustme
 from tests.e2e.faults.case import IMPATIENT_S, Case, Expect, answered, either, failed
+from tests.e2e.faults.lanes import Outcomes, chosen, side_by_side
 from tests.e2e.faults.script import MIB, in_pieces, own_json, reset, script, sse, stall
 from tests.e2e.faults.script import own_event as own
 from tests.e2e.faults.session import PROFILES, session
 from tests.e2e.faults.upstream_connection import measured_json_head
 from tests.fakes.upstream import JSON, Behaviour, Call, FakeUpstream, head
+
+# All cases of a test run before its first one is asked for.
+pytestmark = pytest.mark.timeout(300)
 
 # A refused connection is tried again until the deadline; what it then says depends on which of the two is first.
 REFUSED = failed("unreachable", "deadline", "no_contact")
@@ -144,9 +148,21 @@ ADDRESSES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def addresses(request: pytest.FixtureRequest) -> Outcomes:
+    cases = chosen(request, "test_an_address_without_a_server_costs_each_call_its_answer")
+    return side_by_side(nullcontext, check_address, cases)
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.name)
-def test_an_address_without_a_server_costs_each_call_its_answer(address: Address, profile: str) -> None:
+def test_an_address_without_a_server_costs_each_call_its_answer(
+    addresses: Outcomes, request: pytest.FixtureRequest, address: Address, profile: str
+) -> None:
+    addresses.check(request)
+
+
+def check_address(_: None, address: Address, profile: str) -> None:
     with address.open() as url, session(url, profile, IMPATIENT_S) as host:
         host.begin()
         for _ in range(2):

@@ -206,9 +206,10 @@ def _draw_prompt(pen: ImageDraw.ImageDraw, sheet: Sheet, item: _Object) -> None:
 
 
 def _framed(pen: ImageDraw.ImageDraw, rect: Rect, colour: Rgb) -> None:
-    x0, y0, x1, y1 = rect[0], rect[1], rect[2] - 1, rect[3] - 1
-    pen.rectangle((x0 - 1, y0 - 1, x1 + 1, y1 + 1), outline=HALO)
-    pen.rectangle((x0, y0, x1, y1), outline=colour, width=FRAME_PX)
+    """Around the box, so that it hides no letter at its edges."""
+    for pad, width, shade in ((FRAME_PX + 2, 1, HALO), (FRAME_PX + 1, FRAME_PX, colour)):
+        frame = (rect[0] - pad, rect[1] - pad, rect[2] - 1 + pad, rect[3] - 1 + pad)
+        pen.rectangle(frame, outline=shade, width=width)
 
 
 def _dotted(pen: ImageDraw.ImageDraw, rect: Rect) -> None:

@@ -25,7 +25,15 @@ from sam2_mcp_worker.artifacts import URI_PREFIX
 from sam2_mcp_worker.deadline import Deadline, call_budget_s, deadline_scope
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
-from sam2_mcp_worker.tools import get_status, inspect_pdf, read_text, redact_media, segment_image, track_video
+from sam2_mcp_worker.tools import (
+    get_status,
+    inspect_image,
+    inspect_pdf,
+    read_text,
+    redact_media,
+    segment_image,
+    track_video,
+)
 from sam2_mcp_worker.tools.host_profile import PROFILE_HEADER, profile_scope, read_profile
 from sam2_mcp_worker.tools.schemas import outline, slim
 from sam2_mcp_worker.version import worker_version
@@ -169,7 +177,7 @@ def _error_result(error: WorkerError) -> CallToolResult:
 def build_tool_server(services: Services) -> ToolServer:
     """The server with all tools in their fixed order."""
     server = ToolServer(services)
-    for module in (get_status, read_text, segment_image, track_video, inspect_pdf, redact_media):
+    for module in (get_status, read_text, inspect_image, segment_image, track_video, inspect_pdf, redact_media):
         module.register(server, services)
     for tool in server._tool_manager.list_tools():
         tool.parameters = {**slim(tool.parameters), "additionalProperties": False}

@@ -11,6 +11,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,9 @@ class Artifacts:
             WorkerError: code `artifact_unknown`: malformed, expired, or never existed.
         """
         folder = self._folder(handle)
-        try:
-            artifact = Artifact(**json.loads((folder / "about.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise self._unknown(handle) from error
+        artifact = self._about(folder.name)
+        if artifact is None:
+            raise self._unknown(handle)
         touch(folder)
         return artifact, folder / "data"
 
@@ -101,6 +101,29 @@ class Artifacts:
         except WorkerError:
             return False
         return True
+
+    def newest(self, limit: int, before: tuple[int, str] | None = None) -> list[tuple[tuple[int, str], Artifact]]:
+        """At most `limit` artifacts, the last stored first, each with its place; `before` is a place to go on from.
+
+        Reading one is no use of it: looking through the list keeps nothing alive.
+        """
+        places = []
+        for folder in self.entries():
+            with suppress(OSError):  # swept meanwhile
+                places.append(((folder / "about.json").stat().st_mtime_ns, folder.name))
+        found = []
+        for place in sorted(places, reverse=True):
+            if (before is None or place < before) and (artifact := self._about(place[1])) is not None:
+                found.append((place, artifact))
+                if len(found) == limit:
+                    break
+        return found
+
+    def _about(self, handle: str) -> Artifact | None:
+        try:
+            return Artifact(**json.loads((self._root / handle / "about.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
 
     def entries(self) -> Iterator[Path]:
         """All stored folders, for the sweep."""

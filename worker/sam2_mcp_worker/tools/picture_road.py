@@ -11,6 +11,8 @@ import asyncio
 import base64
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,13 +31,13 @@ from sam2_mcp_worker.artifacts import Artifact
 from sam2_mcp_worker.deadline import current_deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.outgoing_picture import (
-    OutgoingPicture,
     PictureLimits,
     inline_limits,
     outgoing_picture,
     thumb_limits,
 )
 from sam2_mcp_worker.media.signatures import check_type, decode_strictly
+from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.host_profile import HostProfile, current_profile
 from sam2_mcp_worker.tools.reply import reply, result_text
@@ -121,51 +123,67 @@ class _Load:
         limits = thumb_limits(self._cap_bytes) if thumb else inline_limits(self._cap_bytes)
         try:
             made = await self._made(artifact, limits)
-            data = _checked(made.data, made.mime_type, limits.max_bytes)
+            data = made.pop("data")
+            _check(data, made["mime_type"], limits.max_bytes)
         except WorkerError as error:
             return None, {"artifact": artifact.uri, "not_shown": error.reason}
-        block = ImageContent(type="image", data=data, mime_type=made.mime_type, annotations=FOR_BOTH)
-        return block, {
-            "artifact": artifact.uri,
-            "shown": "thumb" if thumb else "inline",
+        block = ImageContent(type="image", data=data, mime_type=made["mime_type"], annotations=FOR_BOTH)
+        facts = {"artifact": artifact.uri, "shown": "thumb" if thumb else "inline"} | made
+        return block, facts | {
+            "base64_chars": len(data),
+            "limit_side_px": limits.max_side_px,
+            "limit_area_px": limits.max_area_px,
+            "limit_bytes": limits.max_bytes,
+        }
+
+    async def _made(self, artifact: Artifact, limits: PictureLimits) -> dict[str, Any]:
+        """The picture's facts and `data`; kept, so that a repeated call makes nothing anew."""
+        if limits.max_bytes < SMALLEST_BLOCK_BYTES:
+            raise WorkerError("no_room", f"the answer has {limits.max_bytes} bytes left for a picture")
+        deadline = current_deadline()
+        path = await self._path(artifact)
+        try:
+            about = await anyio.Path(path).stat()
+        except OSError as error:
+            raise _gone() from error
+        # An artifact that is made anew may keep its handle.
+        key = cache_key("picture", artifact.handle, about.st_mtime_ns, about.st_size, asdict(limits))
+        try:
+            async with asyncio.timeout(deadline.remaining_s() + deadline.margin_s * MARGIN_SHARE):
+                make = partial(self._make, path, limits, artifact.handle)
+                return dict(await self._services.cache.get_or_compute(key, make))
+        except TimeoutError as error:
+            raise WorkerError("deadline", "no time was left for the picture") from error
+
+    async def _make(self, path: Path, limits: PictureLimits, job: str) -> dict[str, Any]:
+        settings = self._services.settings
+        with self._services.work_directory("picture") as folder:
+            made = await outgoing_picture(
+                self._services.decoders,
+                path,
+                folder / "picture",
+                limits,
+                max_pixels=settings.max_picture_pixels,
+                timeout_s=settings.step_timeout_s,
+                job=job,
+            )
+        return {
             "mime_type": made.mime_type,
             "width_px": made.width_px,
             "height_px": made.height_px,
             "of_width_px": made.of_size_px[0],
             "of_height_px": made.of_size_px[1],
             "bytes": len(made.data),
-            "base64_chars": len(data),
             "sha256": made.sha256,
-            "limit_side_px": limits.max_side_px,
-            "limit_area_px": limits.max_area_px,
-            "limit_bytes": limits.max_bytes,
+            "data": _encoded(made.data),
         }
-
-    async def _made(self, artifact: Artifact, limits: PictureLimits) -> OutgoingPicture:
-        if limits.max_bytes < SMALLEST_BLOCK_BYTES:
-            raise WorkerError("no_room", f"the answer has {limits.max_bytes} bytes left for a picture")
-        deadline, settings = current_deadline(), self._services.settings
-        path = await self._path(artifact)
-        try:
-            with self._services.work_directory("picture") as folder:
-                async with asyncio.timeout(deadline.remaining_s() + deadline.margin_s * MARGIN_SHARE):
-                    return await outgoing_picture(
-                        self._services.decoders,
-                        path,
-                        folder / "picture",
-                        limits,
-                        max_pixels=settings.max_picture_pixels,
-                        timeout_s=settings.step_timeout_s,
-                        job=artifact.handle,
-                    )
-        except TimeoutError as error:
-            raise WorkerError("deadline", "no time was left for the picture") from error
 
     async def sound(self, artifact: Artifact) -> tuple[AudioContent | None, dict[str, Any]]:
         """The block, if there can be one, and its facts for the text. Sounds are sent as they are or not at all."""
         try:
             raw = await self._read(artifact)
-            data = _checked(raw, artifact.mime_type, self._cap_bytes)
+            data = _encoded(raw)
+            _check(data, artifact.mime_type, self._cap_bytes)
         except WorkerError as error:
             return None, {"artifact": artifact.uri, "not_sent": error.reason}
         block = AudioContent(type="audio", data=data, mime_type=artifact.mime_type, annotations=FOR_BOTH)
@@ -189,14 +207,20 @@ class _Load:
         try:
             return await anyio.Path(await self._path(artifact)).read_bytes()
         except OSError as error:
-            raise WorkerError("artifact_gone", "it is not there any more") from error
+            raise _gone() from error
 
     async def _path(self, artifact: Artifact) -> Path:
         return (await anyio.to_thread.run_sync(self._services.artifacts.get, artifact.handle))[1]
 
 
-def _checked(data: bytes, mime_type: str, max_bytes: int) -> str:
-    """The data as strict Base64, looked at once more as a client will look at it."""
-    text = base64.b64encode(data).decode("ascii")
-    check_type(decode_strictly(text, max_bytes), mime_type)
-    return text
+def _gone() -> WorkerError:
+    return WorkerError("artifact_gone", "it is not there any more")
+
+
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _check(data: str, mime_type: str, max_bytes: int) -> None:
+    """Look at what is about to leave as a client will look at it."""
+    check_type(decode_strictly(data, max_bytes), mime_type)

@@ -13,14 +13,14 @@ from sam2_mcp_worker.pipelines.redact_media import Redaction, redact_media
 from sam2_mcp_worker.pipelines.redact_request import RedactRequest
 from sam2_mcp_worker.pipelines.redact_request import Region as RequestedRegion
 from sam2_mcp_worker.services import Services
-from sam2_mcp_worker.tools.reply import reply
+from sam2_mcp_worker.tools.picture_road import ImageArgument, send
 
 DESCRIPTION = """\
 Makes a copy of an image, PDF or video in which chosen parts are gone for good, with their metadata, \
 and verifies it before it is returned. Parameters: source (handle file_... from POST /files, a path \
 below an allowed folder, or an https URL of an allowed host), regions, phrases (text to find and \
 cover in images and PDFs, also over line ends; look-alikes in OCR are covered too and named), method \
-(fill; pixelate and blur can be reversed), audio (keep or mute a video's sound), password, cursor. \
+(fill; pixelate and blur can be reversed), audio (keep or mute a video's sound), password, image, cursor. \
 A region is {box_xyxy_px} (image; video with start_s, end_s), {page_number, box_xyxy_pt} (PDF, as \
 inspect_pdf gives them) or {handle} of a mask from segment_image or of tracks from track_video; \
 shape 'mask' cuts a box to its object. The result names what was covered, verified and not: status \
@@ -153,12 +153,15 @@ def register(server: MCPServer[Any], services: Services) -> None:
         ] = "fill",
         audio: Annotated[Literal["keep", "mute"], Field(description="Sound of a video")] = "keep",
         password: Annotated[str, Field(max_length=1000, description="For a PDF that needs one")] = "",
+        image: ImageArgument = "auto",
         cursor: Annotated[str, Field(description="From the result before, to go on")] = "",
     ) -> Annotated[CallToolResult, RedactedMedia]:
         asked = tuple(region.requested(number) for number, region in enumerate(regions, 1))
         request = RedactRequest(source, asked, tuple(phrases), method, audio, password, cursor)
         redaction = await redact_media(services, request)
-        return reply(_model(redaction), [redaction.artifact] if redaction.artifact else [])
+        made = [redaction.artifact] if redaction.artifact else []
+        pictures, links = (made, []) if redaction.kind == "image" else ([], made)
+        return await send(services, _model(redaction), image, pictures=pictures, links=links)
 
     server.add_tool(
         tool,

@@ -14,11 +14,20 @@ from collections.abc import Iterable
 from typing import Any
 
 import anyio
+from mcp import MCPError
 from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
-from mcp_types import CallToolResult, InputRequiredResult, TextContent
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    InputRequiredResult,
+    ListResourcesResult,
+    PaginatedRequestParams,
+    TextContent,
+)
 from pydantic import ValidationError
 
 from sam2_mcp_worker.artifacts import URI_PREFIX
@@ -35,13 +44,12 @@ from sam2_mcp_worker.tools import (
     track_video,
 )
 from sam2_mcp_worker.tools.host_profile import PROFILE_HEADER, profile_scope, read_profile
+from sam2_mcp_worker.tools.icons import icons_of_tool, icons_of_type
+from sam2_mcp_worker.tools.resources import list_artifacts, read_artifact
 from sam2_mcp_worker.tools.schemas import outline, slim
 from sam2_mcp_worker.version import worker_version
 
 BUDGET_HEADER = "sam2-mcp-budget-ms"
-
-# In Base64 just below the 1 MiB at which MCP clients give up an event (reference/mcp.md 1.5).
-MAX_RESOURCE_BYTES = 700 * 1024
 
 # The list of tools never changes while the worker runs; clients may keep it for an hour.
 TOOL_LIST_TTL_MS = 3_600_000
@@ -128,16 +136,17 @@ class ToolServer(MCPServer[Any]):
         """Artifacts with their own MIME types; everything else as the SDK does it."""
         if not str(uri).startswith(URI_PREFIX):
             return await super().read_resource(uri, context)
+        return await read_artifact(self._services.artifacts, str(uri))
+
+    async def _handle_list_resources(
+        self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        """In pages, which the SDK does not do."""
+        cursor = params.cursor if params is not None else None
         try:
-            handle = str(uri)[len(URI_PREFIX) :]
-            artifact, path = await anyio.to_thread.run_sync(self._services.artifacts.get, handle)
-            if (await anyio.Path(path).stat()).st_size > MAX_RESOURCE_BYTES:
-                raise ResourceError(f"the artifact is too large to be read here: fetch it with GET /artifacts/{handle}")
-            data = await anyio.Path(path).read_bytes()
-        except (WorkerError, OSError) as error:
-            raise ResourceNotFoundError(str(error) if isinstance(error, WorkerError) else "artifact gone") from error
-        is_text = artifact.mime_type.startswith("text/")
-        return [ReadResourceContents(data.decode("utf-8") if is_text else data, artifact.mime_type)]
+            return await anyio.to_thread.run_sync(list_artifacts, self._services.artifacts, cursor)
+        except WorkerError as error:
+            raise MCPError(code=INVALID_PARAMS, message=error.public_text) from error
 
 
 def _header(context: Context[Any, Any] | None, name: str) -> str | None:
@@ -180,6 +189,7 @@ def build_tool_server(services: Services) -> ToolServer:
     for module in (get_status, read_text, inspect_image, segment_image, track_video, inspect_pdf, redact_media):
         module.register(server, services)
     for tool in server._tool_manager.list_tools():
+        tool.icons = icons_of_tool(tool.name)
         tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
         if "image" in tool.parameters["properties"]:
             # Beside a picture there is no structured content, which a schema would promise (picture_road.py).
@@ -192,6 +202,7 @@ def build_tool_server(services: Services) -> ToolServer:
         name="artifact",
         title="Artifact",
         description="Overlay pictures and reports that a tool's result points to.",
+        icons=icons_of_type("image/png"),
     )
     async def artifact(handle: str) -> bytes:
         # Lists the template; reads are answered by ToolServer.read_resource, which knows each artifact's type.

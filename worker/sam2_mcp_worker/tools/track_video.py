@@ -15,8 +15,8 @@ from sam2_mcp_worker.pipelines.track_course import TrackRequest
 from sam2_mcp_worker.pipelines.track_report import ObjectSummary, fitting_frames, spacing_of, summarise
 from sam2_mcp_worker.pipelines.track_video import Tracking, track_video
 from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.tools.picture_road import ImageArgument, send
 from sam2_mcp_worker.tools.prompt_arguments import BoxesArgument, PointsArgument, QualityArgument
-from sam2_mcp_worker.tools.reply import reply
 
 # Of a result's characters, what everything but the frames may take.
 REST_CHARS = 4000
@@ -26,7 +26,7 @@ Follows objects through a video with SAM 2: mark them by boxes and/or points in 
 at start_s, get rows [time_s, x0, y0, x1, y1, area_px] per object, or that it is lost. Use \
 segment_image for pictures. \
 Parameters: source (file_... handle, path below an allowed folder, or https URL), boxes \
-([x0, y0, x1, y1] px, origin top left), points, start_s, end_s, every_s, quality, cursor. Without \
+([x0, y0, x1, y1] px, origin top left), points, start_s, end_s, every_s, quality, image, cursor. Without \
 every_s the frames are spread evenly over start_s..end_s, as many as this machine gets through in \
 one call; with it that spacing is kept, and what does not fit goes on in the background: call again \
 with the cursor. denser_cursor, given as cursor, adds the frames in between. quality: accurate \
@@ -168,6 +168,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
             float | None, Field(gt=0, description="Seconds between frames; absent: as dense as fits one call")
         ] = None,
         quality: QualityArgument = "balanced",
+        image: ImageArgument = "auto",
         cursor: Annotated[str, Field(description="From the result before, to go on")] = "",
     ) -> Annotated[CallToolResult, TrackedVideo]:
         request = TrackRequest(
@@ -178,7 +179,14 @@ def register(server: MCPServer[Any], services: Services) -> None:
             await ctx.report_progress(settled, planned, f"{settled} of {planned} frames")
 
         tracking = await track_video(services, request, progress)
-        return reply(_model(tracking, services.settings.result_max_chars), tracking.pictures.ready)
+        sheet = tracking.pictures.contact_sheet
+        return await send(
+            services,
+            _model(tracking, services.settings.result_max_chars),
+            image,
+            pictures=[sheet] if sheet else [],
+            links=[one for one in tracking.pictures.ready if one is not sheet],
+        )
 
     server.add_tool(
         tool,

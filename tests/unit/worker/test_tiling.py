@@ -172,7 +172,8 @@ def test_no_tile_is_too_low_for_two_lines_where_a_square_one_would_not_be(limit:
     _, y0, _, y1 = plan_tiles(width, 9000, limit)[0]
     assert limit.max_patches is not None
     square = int(limit.max_patches**0.5) * 28
-    assert y1 - y0 >= min(2 * limit.overlap_y_px, square, limit.max_height_px) - 1
+    # Tiles are balanced, which makes those of a tall picture a little lower than they could be.
+    assert y1 - y0 >= 0.9 * min(2 * limit.overlap_y_px, square, limit.max_height_px)
 
 
 def test_the_pages_that_were_lost_in_the_field_need_few_tiles() -> None:

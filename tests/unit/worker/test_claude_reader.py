@@ -174,18 +174,37 @@ async def test_a_half_that_the_local_engine_reads_leaves_regions_that_may_be_mor
     assert reading.regions is not None
 
 
-@pytest.mark.parametrize("cut", ["time", "connection"])
-async def test_a_sight_cut_by_time_or_connection_is_kept_and_may_be_had_again(
-    services: Services, pixels: dict[str, PixelFile], cut: str
+@pytest.mark.parametrize(("cut", "questions"), [("time", 3), ("connection", 1)])
+async def test_what_arrived_before_time_or_connection_broke_off_is_kept_and_more_may_be_had_again(
+    services: Services, pixels: dict[str, PixelFile], cut: str, questions: int
 ) -> None:
     def change(asked: Asked, sight: Sight) -> Sight:
         return replace(sight, lines=sight.lines[:2], cut=cut)  # type: ignore[arg-type]
 
     reading = Reading(services, pixels, change=change)
     kept = await reading.read()
-    assert len(kept.lines) == 2 and kept.undetected_ink
+    assert len(kept.lines) >= 2 and kept.undetected_ink
     assert kept.truncated and kept.again
-    assert len(reading.eyes.asked) == 1
+    assert len(reading.eyes.asked) == questions  # a half that is too slow again is not halved
+
+
+async def test_a_tile_too_dense_for_its_time_is_whole_in_halves(
+    services: Services, pixels: dict[str, PixelFile]
+) -> None:
+    def change(asked: Asked, sight: Sight) -> Sight:
+        return replace(sight, lines=sight.lines[:2], cut="time") if asked.rect == WHOLE else sight
+
+    reading = await Reading(services, pixels, change=change).read()
+    assert texts(reading.lines) == true_texts(PAGE)
+    assert not reading.truncated and not reading.again
+
+
+async def test_a_provider_in_trouble_is_not_asked(services: Services, pixels: dict[str, PixelFile]) -> None:
+    reading = Reading(services, pixels, trouble=VisionError("cap", "the day is over"))
+    read = await reading.read(Wanted(text=True), rect=(0, 0, 700, 200), page=SMALL)
+    assert read.stood_in == read.again == "vision_cap: the day is over"
+    assert len(read.lines) == len(SMALL.lines)
+    assert not reading.eyes.asked
 
 
 @pytest.mark.parametrize(("kind", "again"), [("auth", True), ("cap", True), ("refused", False), ("no_answer", False)])

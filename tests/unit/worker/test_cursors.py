@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sam2_mcp_worker.cursors import decode_cursor, encode_cursor, number_ranges, parse_ranges
+from sam2_mcp_worker.cursors import belongs, decode_cursor, encode_cursor, number_ranges, parse_ranges
 from sam2_mcp_worker.errors import WorkerError
 
 KEY = "ab" * 32
@@ -98,3 +98,9 @@ def test_scattered_pages_of_the_longest_document_are_read_back(pages: list[int])
     text = number_ranges(list(pages))
     assert len(text) > 2000
     assert parse_ranges(text, limit=2000) == list(pages)
+
+
+def test_a_cursor_belongs_to_its_own_request_alone() -> None:
+    cursor = encode_cursor("read_text", KEY, {})
+    assert belongs(cursor, "read_text", KEY)
+    assert not any(belongs(*wrong) for wrong in [(cursor, "read_text", "cd" * 32), (cursor, "t", KEY), ("", "t", KEY)])

@@ -182,3 +182,17 @@ async def test_work_that_one_call_left_for_later_goes_on_though_another_was_drop
     await asyncio.gather(call, return_exceptions=True)
     assert jobs.running == 1
     await jobs.close()
+
+
+async def test_what_may_come_out_better_is_done_again_for_a_call_that_asks_for_it() -> None:
+    jobs, work = Jobs(background_limit_s=60), Work()
+    work.gate(1).set()
+    seen: list[Job] = []
+    for retry in (False, False, True):
+        async with jobs.join("k", (1,), work.start, retry=retry) as job:
+            await job.wait(Deadline.after(60))
+            job.again = True
+            seen.append(job)
+    assert seen[0] is seen[1] is not seen[2]
+    assert work.starts == 2
+    await jobs.close()

@@ -41,8 +41,9 @@ READER_VERSION = 1
 TILES_AROUND = 4
 # What settling the lines of a tile takes on a busy machine; a call that must not be outlived keeps it free.
 SETTLE_S = 1.0
-# A tile is halved at most so often: an eighth of one that the limits allow holds no more print than fits any answer.
-MOST_HALVINGS = 3
+# How often a tile is halved, by what cut the answer. An eighth of a tile holds no more print than fits any answer; a
+# half that is too slow again says that the provider is slow, not that the tile is dense.
+MOST_HALVINGS_AFTER = {"": 0, "tokens": 3, "time": 1, "connection": 0}
 TIME_RAN_OUT = "time ran out before the whole answer had come"
 CONNECTION_BROKE = "the connection broke before the whole answer had come"
 # Halves hold at least half of what the answer was cut at, so they take no less than this share of its time.
@@ -99,7 +100,7 @@ class ClaudeReader:
             WorkerError: the provider is overloaded or gave nothing in time, or the local engine failed in its place.
         """
         task = _TileTask(self._services, self._vision, self._model, self._wanted, self._limit, pixels, job, timeout_s)
-        return await task.read(rect_xyxy_px, MOST_HALVINGS)
+        return await task.read(rect_xyxy_px, max(MOST_HALVINGS_AFTER.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +118,22 @@ class _TileTask:
 
     async def read(self, rect: Box, halvings: int) -> TileReading:
         """The reading of the rectangle, by whoever can read it."""
+        trouble = self.vision.trouble
+        if isinstance(trouble, VisionError):
+            return await self._stand_in(rect, trouble)
         try:
             sight, took_s = await self._look(rect)
         except VisionError as error:
             if not error.local_reads_on:
                 raise
             return await self._stand_in(rect, error)
-        parts = halves(rect, self.limit) if sight.cut == "tokens" and halvings else []
+        left = min(halvings, MOST_HALVINGS_AFTER[sight.cut])
+        parts = halves(rect, self.limit) if left else []
         if not parts:
             return await self._reading(rect, sight)
         if self._deadline().remaining_s() < took_s * SHORTER:
             return replace(await self._reading(rect, sight), again=TIME_RAN_OUT)
-        return await self._halved(rect, sight, parts, halvings - 1)
+        return await self._halved(rect, sight, parts, left - 1)
 
     async def _look(self, rect: Box) -> tuple[Sight, float]:
         """What the provider saw, and the seconds that it took.

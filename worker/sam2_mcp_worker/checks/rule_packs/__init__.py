@@ -108,5 +108,5 @@ def _invalid(name: str, why: str) -> WorkerError:
     return WorkerError(
         "rule_pack_invalid",
         f"the rule pack {name[:80]!r} cannot be used: {why[:200]}",
-        next_step="correct the file; docs/tools.md shows its form",
+        next_step="correct the file; docs/rule-packs.md shows its form",
     )

@@ -16,7 +16,8 @@ from PIL import Image
 
 from sam2_mcp_worker.media.box_styles import STYLES
 from sam2_mcp_worker.pipelines import report
-from sam2_mcp_worker.pipelines.report import MAX_PICTURE_BYTES, MAX_TEXT_CHARACTERS, render_report
+from sam2_mcp_worker.pipelines.report import MAX_PICTURE_BYTES, render_report
+from sam2_mcp_worker.pipelines.report_words import MAX_REGIONS, MAX_TEXT_CHARACTERS
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)> $name ${css} \"' &amp; javascript:1"
 VOID_TAGS = {"meta", "img", "br"}
@@ -326,3 +327,37 @@ def test_legend_explains_every_kind_of_box_that_overlays_draw() -> None:
     for kind in ("text_layer", "ocr"):
         assert "#{:02x}{:02x}{:02x}".format(*STYLES[kind].line) in report.CSS  # type: ignore[index]
     assert "#{:02x}{:02x}{:02x}".format(*STYLES["ink"].tag) in report.CSS
+
+
+def region(number: int, label: str = "coin", height: float | None = None) -> dict[str, Any]:
+    return {"number": number, "label": label, "confidence": 0.925, "text_height_pt": height}
+
+
+def test_regions_are_listed_with_the_numbers_of_the_picture() -> None:
+    found = [region(3, HOSTILE), region(4, "인감", 6.04)]
+    reader = read(render_report(inspection([page(1, regions=found, regions_reason="")]), {}))
+    listed = [attrs.get("value") for tag, attrs in reader.tags if tag == "li" and attrs.get("class") == "region"]
+    assert listed == ["3", "4"]
+    text = " ".join(part for _, part in reader.text)
+    assert f"{HOSTILE} · 92%" in text
+    assert "인감 · 92% · text 6.0 pt" in text
+
+
+def test_none_found_is_only_said_where_all_of_the_page_was_looked_at() -> None:
+    none_found, may_be = "None of the labels was found", "Regions may be missing here."
+    looked = words(render_report(inspection([page(1, regions=[], regions_reason="")]), {}))
+    assert none_found in looked
+    assert may_be not in looked
+    for found in ([], None, [region(1)]):
+        partly = words(render_report(inspection([page(1, regions=found, regions_reason="1 of 2 tiles refused")]), {}))
+        assert none_found not in partly
+        assert may_be in partly
+        assert "1 of 2 tiles refused" in partly
+    unasked = words(render_report(inspection([page(1, regions=None, regions_reason="")]), {}))
+    assert none_found not in unasked
+    assert may_be not in unasked
+
+
+def test_more_regions_than_anybody_reads_are_counted() -> None:
+    many = [region(number) for number in range(1, MAX_REGIONS + 8)]
+    assert "7 more regions are left out here" in words(render_report(inspection([page(1, regions=many)]), {}))

@@ -113,7 +113,7 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
         coverage = reported(job.coverage, before)
         pages = pack(coverage, before, budget_for_pages(coverage, max_chars), request.detailed)
         cursor = next_cursor(TOOL, cursor_key, coverage, before, pages, model=choice.model)
-        report = await update_report(services, job, stored, choice.engine, deadline)
+        report = await update_report(services, job, stored, choice, deadline)
         delivered = delivered_after(coverage, before, pages)
         return Inspection(
             stored,

@@ -11,6 +11,7 @@ from sam2_mcp_worker.artifacts import Artifact
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Job
+from sam2_mcp_worker.pipelines.page_readers import PageChoice
 from sam2_mcp_worker.pipelines.report import MAX_PICTURE_BYTES, render_report
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 async def update_report(
-    services: Services, job: Job, stored: StoredFile, engine: str, deadline: Deadline
+    services: Services, job: Job, stored: StoredFile, choice: PageChoice, deadline: Deadline
 ) -> Artifact | None:
     """The report as of now, under the same address over all calls of a job; None when it cannot be written.
 
@@ -34,7 +35,7 @@ async def update_report(
     while not (_is_fresh_enough(job) and services.artifacts.holds(handle)):
         writing: asyncio.Task[None] | None = job.notes.get("report_task")
         if writing is None or writing.done():
-            writing = job.notes["report_task"] = services.in_background(_update(services, job, stored, engine, handle))
+            writing = job.notes["report_task"] = services.in_background(_update(services, job, stored, choice, handle))
         await asyncio.wait({writing}, timeout=limit.remaining_s())
         if job.notes.get("report_failed"):
             return None
@@ -54,26 +55,27 @@ def _is_fresh_enough(job: Job) -> bool:
     return written == job.coverage.settled or (not job.coverage.complete and 2 * written > job.coverage.settled)
 
 
-async def _update(services: Services, job: Job, stored: StoredFile, engine: str, handle: str) -> None:
+async def _update(services: Services, job: Job, stored: StoredFile, choice: PageChoice, handle: str) -> None:
     """Write the report, and once more if the job became complete meanwhile: nobody may call again for that one."""
     try:
         while not _is_fresh_enough(job) or not services.artifacts.holds(handle):
             settled = job.coverage.settled
-            job.notes["report"] = await asyncio.to_thread(_write, services, job, stored, engine, handle)
+            job.notes["report"] = await asyncio.to_thread(_write, services, job, stored, choice, handle)
             job.notes.update(report_settled=settled, report_failed=False)
     except Exception as error:  # the report is beside the result: whatever is wrong with it must not cost the pages
         logger.warning("report not written: %s", type(error).__name__, exc_info=not isinstance(error, OSError))
         job.notes["report_failed"] = True
 
 
-def _write(services: Services, job: Job, stored: StoredFile, engine: str, handle: str) -> Artifact:
+def _write(services: Services, job: Job, stored: StoredFile, choice: PageChoice, handle: str) -> Artifact:
     coverage = job.coverage
     done, failed = dict(coverage.done), dict(coverage.failed)
-    rows = [_row(number, done.get(number), failed.get(number)) for number in coverage.items]
+    not_looked = choice.regions_missing.reason if choice.regions_missing is not None else ""
+    rows = [_row(number, done.get(number), failed.get(number), not_looked) for number in coverage.items]
     inspection = {
         "source_name": stored.name,
         "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "engine": engine,
+        "engine": choice.engine,
         "coverage": {
             "total": len(coverage.items),
             "done": len(done),
@@ -107,7 +109,8 @@ def _pictures(services: Services, done: dict[int, dict[str, Any]]) -> dict[int, 
     return pictures
 
 
-def _row(number: int, result: dict[str, Any] | None, error: WorkerError | None) -> dict[str, Any]:
+def _row(number: int, result: dict[str, Any] | None, error: WorkerError | None, not_looked: str) -> dict[str, Any]:
+    """A page as the report wants it; `not_looked` says why nobody looks for regions, when some were asked for."""
     row: dict[str, Any] = {
         "page_number": number,
         "status": "unreached",
@@ -133,6 +136,8 @@ def _row(number: int, result: dict[str, Any] | None, error: WorkerError | None) 
         text, ocr_text = page_texts(result["source"], result["lines"])
         row.update({name: result[name] for name in row if name in result})
         row.update(status="done", text=text, ocr_text=ocr_text, undetected_ink=len(result["undetected_ink"]))
+        if result["regions"] is None:
+            row["regions_reason"] = not_looked
     return row
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -19,11 +17,11 @@ from string import Template
 from typing import Any
 
 from sam2_mcp_worker.media.box_styles import STYLES
+from sam2_mcp_worker.pipelines.report_html import both, points, text_html, words_for
+from sam2_mcp_worker.pipelines.report_words import SOURCE_WORDS, page_words
 
 # Browsers open 32 MB of inlined pictures (24 MB before Base64) at once; a 500-page report would be ten times that.
 MAX_PICTURE_BYTES = 24_000_000
-# A page of dense print holds about 6,000 characters; a hostile text layer holds millions and would freeze the tab.
-MAX_TEXT_CHARACTERS = 100_000
 JPEG_SIGNATURE = b"\xff\xd8\xff"
 POINTS_PER_MM = 72 / 25.4
 
@@ -34,12 +32,8 @@ CSP = (
     + base64.b64encode(hashlib.sha256(CSS.encode("utf-8")).digest()).decode("ascii")
     + "'"
 )
-# Control characters are invisible or break encoders; bidirectional overrides make a line read other than it is.
-UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]")
 
 STATUS_WORDS = {"done": ("read", "읽음"), "failed": ("failed", "실패"), "unreached": ("not reached", "읽지 못함")}
-SOURCE_WORDS = {"text_layer": ("text layer", "텍스트"), "ocr": ("OCR", "문자 인식"), "none": ("none", "없음")}
 MARK_WORDS = {
     "frame": "blue frame",
     "brackets": "orange brackets",
@@ -117,7 +111,8 @@ def render_report(inspection: Mapping[str, Any], pictures: Mapping[int, bytes]) 
     Args:
         inspection: `source_name`, `created_at` (ISO 8601), `engine`, `coverage` (`total`, `done`, `failed`,
             `unreached`) and `pages`, as inspect_pdf collects them. A page that also has `lines` (`text` and
-            `source`, in the order in which its overlay numbers them) shows those with their numbers.
+            `source`, in the order in which its overlay numbers them) shows those with their numbers; so does one with
+            `regions` (None when nobody looked; `regions_reason` says what of the page was not looked at).
         pictures: overlay JPEGs by page number; inlined in page order up to `MAX_PICTURE_BYTES`.
 
     Returns:
@@ -126,13 +121,13 @@ def render_report(inspection: Mapping[str, Any], pictures: Mapping[int, bytes]) 
     pages = _all_pages(inspection)
     shown = _inlined(pages, pictures)
     return DOCUMENT.substitute(
-        csp=_text(CSP),
+        csp=text_html(CSP),
         css=CSS,
-        name=_text(inspection["source_name"]),
-        created=_text(_minute(str(inspection["created_at"]))),
-        engine=_text(inspection["engine"]),
+        name=text_html(inspection["source_name"]),
+        created=text_html(_minute(str(inspection["created_at"]))),
+        engine=text_html(inspection["engine"]),
         verdict=_verdict(inspection["coverage"], pages),
-        columns="".join(f'<th scope="col" class="{kind}">{_both(en, ko)}</th>' for en, ko, kind in COLUMNS),
+        columns="".join(f'<th scope="col" class="{kind}">{both(en, ko)}</th>' for en, ko, kind in COLUMNS),
         rows="\n".join(_row(page) for page in pages),
         legend="".join(_legend()),
         pages="\n".join(_page(page, shown.get(page["page_number"]), pictures) for page in pages),
@@ -180,7 +175,7 @@ def _verdict(coverage: Mapping[str, Any], pages: Sequence[Mapping[str, Any]]) ->
         (len(unreached), "not reached", "읽지 못함"),
         (sum(page.get("characters") or 0 for page in pages), "characters", "글자"),
     )
-    listed = "".join(f"<div><dt>{_both(en, ko)}</dt><dd>{value:,}</dd></div>" for value, en, ko in figures)
+    listed = "".join(f"<div><dt>{both(en, ko)}</dt><dd>{value:,}</dd></div>" for value, en, ko in figures)
     return (
         f'<section class="{css_class}" aria-label="Coverage">\n{sentences}'
         f'{_unread_ink(pages)}<dl class="figures">{listed}</dl>\n</section>'
@@ -200,7 +195,7 @@ def _incomplete(total: int, done: int, failed: list[int], unreached: list[int], 
         f"Incomplete: {done} of {total} pages were read ({'; '.join(english)}).",
         f"{total}쪽 가운데 {done}쪽만 읽었습니다({', '.join(korean)}).",
     )
-    caution = _both(
+    caution = both(
         "What is not found in this report may stand on a page that was not read.",
         "이 보고서에 없는 문구가 읽지 못한 쪽에 있을 수 있습니다.",
     )
@@ -208,7 +203,7 @@ def _incomplete(total: int, done: int, failed: list[int], unreached: list[int], 
 
 
 def _say(english: str, korean: str) -> str:
-    return f'<p class="say">{_text(english)}</p>\n<p class="say" lang="ko">{_text(korean)}</p>\n'
+    return f'<p class="say">{text_html(english)}</p>\n<p class="say" lang="ko">{text_html(korean)}</p>\n'
 
 
 def _unread_ink(pages: Sequence[Mapping[str, Any]]) -> str:
@@ -217,11 +212,11 @@ def _unread_ink(pages: Sequence[Mapping[str, Any]]) -> str:
         return ""
     count = sum(page["undetected_ink"] for page in pages if page.get("undetected_ink"))
     places = "1 place" if count == 1 else f"{count:,} places"
-    both = _both(
+    words = both(
         f"Something was seen but not read in {places} ({_pages_named(marked)}); the pictures mark them.",
         f"보았지만 읽지 못한 곳이 {count:,}군데 있습니다({_ranges(marked)}쪽).",
     )
-    return f'<p class="warn">{both}</p>\n'
+    return f'<p class="warn">{words}</p>\n'
 
 
 def _row(page: Mapping[str, Any]) -> str:
@@ -231,12 +226,12 @@ def _row(page: Mapping[str, Any]) -> str:
     cells = (
         ("", f'<a href="#page-{number}">{number}</a>'),
         ("", _chip(status)),
-        ("source", _both(*_words(SOURCE_WORDS, page.get("source") or "none")) if read else "–"),
+        ("source", both(*words_for(SOURCE_WORDS, page.get("source") or "none")) if read else "–"),
         ("n", f"{page.get('characters') or 0:,}" if read else "–"),
-        ("n", _points(page.get("smallest_text_pt"))),
+        ("n", points(page.get("smallest_text_pt"))),
         ("n", f"{page.get('undetected_ink') or 0:,}" if read else "–"),
         ("n", _seconds(page.get("elapsed_ms"))),
-        ("why", "<br>".join(_text(remark) for remark in remarks if remark)),
+        ("why", "<br>".join(text_html(remark) for remark in remarks if remark)),
     )
     return "<tr>" + "".join(f'<td class="{kind}">{cell}</td>' for kind, cell in cells) + "</tr>"
 
@@ -248,7 +243,7 @@ def _page(page: Mapping[str, Any], picture: bytes | None, pictures: Mapping[int,
         chip=_chip(page["status"]),
         meta=_meta(page),
         picture=_picture(number, picture, pictures.get(number)),
-        words=_words_of(page),
+        words=page_words(page),
     )
 
 
@@ -260,7 +255,7 @@ def _meta(page: Mapping[str, Any]) -> str:
     if page.get("rotation_deg"):
         parts.append(f"rotated by {page['rotation_deg']:g}°")
     if page.get("smallest_text_pt") is not None:
-        parts.append(f"smallest text {_points(page['smallest_text_pt'])}")
+        parts.append(f"smallest text {points(page['smallest_text_pt'])}")
     return " · ".join(parts)
 
 
@@ -278,94 +273,15 @@ def _picture(number: int, shown: bytes | None, given: bytes | None) -> str:
     return f'<p class="left-out">{reason}</p>'
 
 
-def _words_of(page: Mapping[str, Any]) -> str:
-    parts = []
-    if page["status"] != "done":
-        english, korean = {
-            "failed": ("This page could not be read.", "이 쪽은 읽지 못했습니다."),
-            "unreached": ("This page was not reached.", "이 쪽은 아직 읽지 않았습니다."),
-        }.get(page["status"], ("The state of this page is not known.", "이 쪽의 상태를 알 수 없습니다."))
-        reason = f"<br>{_text(page['reason'])}" if page.get("reason") else ""
-        kind = "trouble unreached" if page["status"] == "unreached" else "trouble"
-        parts.append(f'<p class="{kind}">{_both(english, korean)}{reason}</p>')
-    texts = _numbered_lines(page) if page.get("lines") else _plain_texts(page)
-    if page["status"] == "done" and not texts:
-        texts.append(f"<p>{_nothing_read(page)}</p>")
-    parts += texts
-    if page.get("notes"):
-        parts.append('<ul class="notes">' + "".join(f"<li>{_text(note)}</li>" for note in page["notes"]) + "</ul>")
-    return "\n".join(parts)
-
-
-def _numbered_lines(page: Mapping[str, Any]) -> list[str]:
-    """The lines with the numbers that their boxes have in the picture."""
-    shown, room = [], MAX_TEXT_CHARACTERS
-    for number, line in enumerate(page["lines"], start=1):
-        room -= len(line["text"])
-        if room < 0:
-            break
-        kind = line["source"] if line["source"] in SOURCE_WORDS else "none"
-        shown.append(
-            f'<li value="{number}" class="{kind}" dir="auto"{_language(line["text"])}>{_text(line["text"])}</li>'
-        )
-    heading = _both("Text, numbered as in the picture", "번호는 그림과 같음")
-    parts = [f'<h3>{heading}</h3>\n<ol class="lines">\n' + "\n".join(shown) + "\n</ol>"]
-    if len(shown) < len(page["lines"]):
-        parts.append(_left_out(len(page["lines"]) - len(shown), "lines"))
-    return parts
-
-
-def _plain_texts(page: Mapping[str, Any]) -> list[str]:
-    parts = []
-    source = page.get("source") or "none"
-    if page.get("text"):
-        english, korean = _words(SOURCE_WORDS, source)
-        kind = source if source in SOURCE_WORDS else "none"
-        parts.append(f"<h3>{_both(f'Text ({english})', korean)}</h3>{_block(page['text'], kind)}")
-    if page.get("ocr_text"):
-        heading = _both("Read by OCR where the text layer has nothing", "텍스트 레이어 밖에서 읽음")
-        parts.append(f"<h3>{heading}</h3>{_block(page['ocr_text'], 'ocr')}")
-    return parts
-
-
-def _nothing_read(page: Mapping[str, Any]) -> str:
-    if page.get("undetected_ink"):
-        return _both("Something was seen here, but nothing could be read.", "무언가 보이지만 읽지 못했습니다.")
-    return _both("No text was found on this page.", "이 쪽에서는 글자를 찾지 못했습니다.")
-
-
-def _block(text: str, kind: str) -> str:
-    shown = text[:MAX_TEXT_CHARACTERS]
-    block = f'<pre class="text {kind}" dir="auto"{_language(shown)}>{_text(shown)}</pre>'
-    return block + (_left_out(len(text) - len(shown), "characters") if len(text) > len(shown) else "")
-
-
-def _left_out(count: int, what: str) -> str:
-    return f"<p>{count:,} more {what} are left out here; the inspection's result holds them.</p>"
-
-
-def _language(text: str) -> str:
-    """Screen readers and line breaking need to know Korean; other languages are left open."""
-    return ' lang="ko"' if HANGUL.search(text) else ""
-
-
 def _legend() -> Iterable[str]:
     for kind, style in STYLES.items():
-        words = _both(f"{style.words} ({MARK_WORDS[style.shape]})", KIND_KOREAN[kind])
+        words = both(f"{style.words} ({MARK_WORDS[style.shape]})", KIND_KOREAN[kind])
         yield f'<li><span class="mark {kind}" aria-hidden="true"></span>{words}</li>'
 
 
 def _chip(status: str) -> str:
     kind = status if status in STATUS_WORDS else "failed"
-    return f'<span class="chip {kind}">{_both(*_words(STATUS_WORDS, status))}</span>'
-
-
-def _words(table: Mapping[str, tuple[str, str]], key: str) -> tuple[str, str]:
-    return table.get(key, (key, ""))
-
-
-def _both(english: str, korean: str) -> str:
-    return _text(english) + (f' <span class="ko" lang="ko">{_text(korean)}</span>' if korean else "")
+    return f'<span class="chip {kind}">{both(*words_for(STATUS_WORDS, status))}</span>'
 
 
 def _minute(iso: str) -> str:
@@ -374,10 +290,6 @@ def _minute(iso: str) -> str:
         return datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M %Z").strip()
     except ValueError:
         return iso
-
-
-def _points(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} pt"
 
 
 def _seconds(elapsed_ms: float | None) -> str:
@@ -396,9 +308,3 @@ def _ranges(numbers: Iterable[int]) -> str:
     starts = [ordered[0], *(after for before, after in pairwise(ordered) if after != before + 1)]
     ends = [*(before for before, after in pairwise(ordered) if after != before + 1), ordered[-1]]
     return ", ".join(str(start) if start == end else f"{start}–{end}" for start, end in zip(starts, ends, strict=True))
-
-
-def _text(value: object) -> str:
-    """Anything from outside, made safe for element content and quoted attributes."""
-    plain = str(value).replace("\r\n", "\n").replace("\r", "\n")
-    return html.escape(UNPRINTABLE.sub("\ufffd", plain), quote=True)

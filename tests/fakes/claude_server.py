@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -21,7 +19,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from tests.fakes import claude_wire as wire
@@ -30,8 +27,8 @@ from tests.fakes.claude_pages import Box, TruePage
 from tests.fakes.claude_rules import MAX_BODY_BYTES, VERSIONS, Asked, Refusal, SentPicture, bad, check_request
 from tests.fakes.claude_script import Fault, Script
 from tests.fakes.claude_sight import Place, answer, locate, look
+from tests.fakes.loopback import PATIENCE_S, serving_app
 
-PATIENCE_S = 30.0
 # Share of the latency before the first word.
 _FIRST_WORD = 0.4
 _CONNECTION_LOST = 499
@@ -367,16 +364,5 @@ async def _pause(request: Request, seconds: float) -> None:
 def claude_server(pages: Iterable[TruePage] = (), script: Script | None = None) -> Iterator[FakeClaude]:
     """Serve until the end of the block, on a free port."""
     fake = FakeClaude({page.name: page for page in pages}, script or Script())
-    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-    fake.port = listener.getsockname()[1]
-    config = uvicorn.Config(fake.app(), log_level="critical", timeout_graceful_shutdown=1, lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
-    thread.start()
-    try:
+    with serving_app(fake.app()) as fake.port:
         yield fake
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE_S)
-        listener.close()
-        assert not thread.is_alive()

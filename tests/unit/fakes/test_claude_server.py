@@ -17,7 +17,8 @@ from anthropic import AsyncAnthropic
 from PIL import Image
 from tests.fakes import claude_script as scripts
 from tests.fakes.claude_pages import make_page, page_of_texts, pdf_of
-from tests.fakes.claude_server import FakeClaude, Script, claude_server
+from tests.fakes.claude_script import Script
+from tests.fakes.claude_server import FakeClaude, claude_server
 
 PAGE = make_page("leaflet", density=0.9, shapes=("coin", "seal"))
 RGB = PAGE.rgb()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.claude_pages import TruePage
-from tests.fakes.claude_script import Fault
-from tests.fakes.claude_server import FakeClaude, Script, claude_server
+from tests.fakes.claude_script import Fault, Script
+from tests.fakes.claude_server import FakeClaude, claude_server
 from tests.fakes.untrusted_pages import AFTER, BEFORE, SHAPES, TRICKS, Trick
 
 from sam2_mcp_worker.deadline import Deadline

@@ -100,6 +100,28 @@ async def test_empty_and_multipart_uploads_say_what_to_do(client: httpx.AsyncCli
     assert "--data-binary" in multipart.json()["detail"]["message"]
 
 
+async def test_what_is_declared_as_a_picture_must_begin_like_one_and_a_name_is_only_compared(
+    client: httpx.AsyncClient,
+) -> None:
+    png = b"\x89PNG\r\n\x1a\n" + bytes(30)
+
+    async def by_byte() -> AsyncIterator[bytes]:
+        for byte in png:
+            yield bytes([byte])
+
+    for content in (png, by_byte()):
+        right = await client.post("/files?name=a.png", content=content, headers={"Content-Type": "image/png"})
+        assert right.status_code == 201 and right.json()["media_type"] == "image/png" and "note" not in right.json()
+    for content in (png, png[:5], b"<html>"):
+        wrong = await client.post("/files?name=a.jpg", content=content, headers={"Content-Type": "image/jpeg"})
+        assert wrong.status_code == 415 and wrong.json()["detail"]["code"] == "media_type_mismatch"
+    misnamed = (await client.post("/files?name=a.jpg", content=png)).json()
+    assert misnamed["note"] == "the name says image/jpeg, the bytes image/png; the bytes count"
+    assert (await client.get(f"/files/{misnamed['handle']}")).json()["media_type"] == "image/png"
+    broken = await client.post("/files?name=b.webp", content=b"text", headers={"Content-Type": "text/plain"})
+    assert broken.json()["note"] == "the name says image/webp, the bytes do not; the bytes count"
+
+
 # A limit on the size of files is the one full disk that every test machine can make.
 UPLOAD_TO_A_FULL_DISK = """
 import asyncio, json, resource, sys

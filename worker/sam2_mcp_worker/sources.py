@@ -7,6 +7,7 @@ never mix two versions in one result, and decoders only ever see paths of our ow
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 from collections.abc import AsyncIterator
@@ -17,10 +18,12 @@ import anyio
 from sam2_mcp_worker.deadline import current_deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fetch import Fetcher
+from sam2_mcp_worker.media.signatures import HEAD_BYTES, media_type_of
 from sam2_mcp_worker.uploads import HANDLE, StoredFile, Uploads
 
 CHUNK_BYTES = 1024 * 1024
 MAX_SOURCE_CHARS = 4096  # PATH_MAX; longer text is a document pasted by mistake
+MIN_PASTED_CHARS = 64  # the smallest picture there is takes more
 
 
 class Sources:
@@ -40,6 +43,8 @@ class Sources:
                 `upload_empty`, or one of the fetcher's.
         """
         source = source.strip()
+        if (kind := pasted_kind(source)) is not None:
+            raise _pasted(kind, len(source))
         if not source or len(source) > MAX_SOURCE_CHARS or "\0" in source:
             raise _invalid(f"source has {len(source)} characters" if source else "source is empty")
         if source.startswith("file_") and HANDLE.match(source):
@@ -89,6 +94,32 @@ class Sources:
             next_step="upload the file with POST /files and pass its handle file_...",
             private=source,
         )
+
+
+def pasted_kind(source: str) -> str | None:
+    """What a source that is a file's content, and not its name, is: a data: URI, or Base64 of a known kind."""
+    if source[:5].lower() == "data:":
+        return f"a data: URI ({source[5:].partition(',')[0].partition(';')[0][:40] or 'no type'})"
+    # JPEGs begin with /9j/, which looks like a path: only what no path or handle is as long as is looked into.
+    if len(source) < MIN_PASTED_CHARS:
+        return None
+    head = "".join(source[:MIN_PASTED_CHARS].split())
+    head = head[: len(head) // 4 * 4].replace("-", "+").replace("_", "/")
+    try:
+        data = base64.b64decode(head, validate=True)
+    except ValueError:
+        return None
+    kind = "application/pdf" if data.startswith(b"%PDF-") else media_type_of(data[:HEAD_BYTES])
+    return f"the Base64 text of a file ({kind})" if kind else None
+
+
+def _pasted(kind: str, chars: int) -> WorkerError:
+    return WorkerError(
+        "source_is_content",
+        f"source is {kind} of {chars} characters, not the place of a file",
+        rule="contents do not go through arguments: they would fill the conversation and hosts cut them",
+        next_step="send the bytes to POST /files and pass the handle file_... that comes back",
+    )
 
 
 def _real(path: Path) -> Path:

@@ -1,6 +1,7 @@
 """Sources: handles, paths below the roots, https of allowed hosts. Everything else is refused."""
 
 import asyncio
+import base64
 import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -62,6 +63,32 @@ async def test_a_file_that_changed_is_read_again_and_one_that_was_swept_too(uplo
     assert (before.path.read_bytes(), after.path.read_bytes()) == (b"content a", b"content b!")
     (after.path.parent / "about.json").unlink()
     assert (await sources.resolve("sub/a.pdf")).path.read_bytes() == b"content b!"
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("data:image/png;base64,iVBORw0KGgo=", "a data: URI (image/png) of 34 characters"),
+        ("DATA:,x", "a data: URI (no type)"),
+        (base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(80)).decode(), "the Base64 text of a file (image/png)"),
+        (base64.b64encode(b"\xff\xd8\xff\xe0" + b"\xff" * 9000).decode(), "the Base64 text of a file (image/jpeg)"),
+        (base64.urlsafe_b64encode(b"%PDF-1.7" + b"\xff" * 90).decode(), "the Base64 text of a file (application/pdf)"),
+        (base64.encodebytes(b"RIFF....WAVE" + bytes(90)).decode(), "the Base64 text of a file (audio/wav)"),
+    ],
+)
+async def test_a_pasted_file_is_known_and_told_where_to_go(
+    uploads: Uploads, root: Path, source: str, kind: str
+) -> None:
+    with pytest.raises(WorkerError, match="POST /files") as caught:
+        await sources_of(uploads, root).resolve(source)
+    assert caught.value.code == "source_is_content" and kind in str(caught.value)
+    assert len(str(caught.value)) < 500 and source[-12:] not in str(caught.value)
+
+
+async def test_a_long_path_is_no_pasted_file(uploads: Uploads, root: Path) -> None:
+    with pytest.raises(WorkerError) as caught:
+        await sources_of(uploads, root).resolve("/" + "a" * 200)
+    assert caught.value.code == "source_not_allowed"
 
 
 @pytest.mark.parametrize(

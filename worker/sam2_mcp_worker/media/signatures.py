@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from pathlib import PurePath
 
 from sam2_mcp_worker.errors import WorkerError
 
@@ -31,6 +32,21 @@ _ALIASES = {
     "audio/wave": "audio/wav",
 }
 _ALIASES |= {"audio/mp3": "audio/mpeg", "audio/x-flac": "audio/flac", "application/ogg": "audio/ogg"}
+_SUFFIXES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+_SUFFIXES |= {
+    ".wav": "audio/wav",
+    ".mp3": "audio/mpeg",
+    ".flac": "audio/flac",
+    ".ogg": "audio/ogg",
+    ".opus": "audio/ogg",
+}
+KNOWN_TYPES = frozenset({*_PLAIN.values(), *_RIFF.values()})
 
 
 def media_type_of(head: bytes) -> str | None:
@@ -58,14 +74,24 @@ def check_type(data: bytes, declared: str) -> None:
     Raises:
         WorkerError: media_type_mismatch.
     """
-    plain = declared.partition(";")[0].strip().lower()
-    found = media_type_of(data[:HEAD_BYTES])
-    if found is None or found != _ALIASES.get(plain, plain):
+    found, plain = media_type_of(data[:HEAD_BYTES]), plain_type(declared)
+    if found is None or found != plain:
         raise WorkerError(
             "media_type_mismatch",
             f"declared is {plain[:60] or 'no type'}, the first bytes are those of {found or 'nothing known'}",
             rule="the signature must be that of the declared type",
         )
+
+
+def plain_type(declared: str) -> str:
+    """A Content-Type without parameters, under the name that is used here."""
+    plain = declared.partition(";")[0].strip().lower()
+    return _ALIASES.get(plain, plain)
+
+
+def type_of_name(name: str) -> str | None:
+    """The type that a file's name promises; None for names that promise none of ours."""
+    return _SUFFIXES.get(PurePath(name).suffix.lower())
 
 
 def base64_chars(size_bytes: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import anyio
@@ -10,6 +11,14 @@ from fastapi.responses import FileResponse, JSONResponse
 from starlette.requests import ClientDisconnect
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.signatures import (
+    HEAD_BYTES,
+    KNOWN_TYPES,
+    check_type,
+    media_type_of,
+    plain_type,
+    type_of_name,
+)
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
 from sam2_mcp_worker.version import worker_version
@@ -21,6 +30,7 @@ STATUS_BY_CODE = {
     "artifact_unknown": 404,
     "no_space": 507,
     "storage_failed": 500,
+    "media_type_mismatch": 415,
 }
 
 # With every answer about a file: by it a client knows that it talks to a worker, and what it need not even try to send.
@@ -59,10 +69,10 @@ def build_routes(services: Services) -> APIRouter:
         _check_upload_headers(request, services)
         with _as_http_errors():
             try:
-                stored = await services.uploads.store(request.stream(), name)
+                stored = await services.uploads.store(_as_declared(request), name)
             except ClientDisconnect as error:  # its call was cancelled, or is out of time: no fault, nobody listens
                 raise HTTPException(400, {"code": "upload_broken_off"}) from error
-        return _about(stored)
+        return await _about(stored)
 
     @router.api_route("/files/{handle}", methods=["GET", "HEAD"])
     async def about_file(handle: str, response: Response) -> dict[str, Any]:
@@ -70,7 +80,7 @@ def build_routes(services: Services) -> APIRouter:
         with _as_http_errors(limit):
             stored = await anyio.to_thread.run_sync(services.uploads.get, handle)
         response.headers.update(limit | {"ETag": f'"{stored.sha256}"'})
-        return _about(stored)
+        return await _about(stored)
 
     # Asked before the SDK's own route, which would open a stream that never ends and that nothing is ever sent on:
     # a stateless server has no sessions to send to or to end (reference/mcp.md 7.25).
@@ -96,8 +106,34 @@ def build_routes(services: Services) -> APIRouter:
     return router
 
 
-def _about(stored: StoredFile) -> dict[str, Any]:
-    return {"handle": stored.handle, "name": stored.name, "size_bytes": stored.size_bytes, "sha256": stored.sha256}
+async def _about(stored: StoredFile) -> dict[str, Any]:
+    """What is known of a file. What it is, its bytes decide: a name is only compared with them."""
+    about = {"handle": stored.handle, "name": stored.name, "size_bytes": stored.size_bytes, "sha256": stored.sha256}
+    async with await anyio.open_file(stored.path, "rb") as file:
+        media_type = media_type_of(await file.read(HEAD_BYTES))
+    about |= {"media_type": media_type} if media_type else {}
+    promised = type_of_name(stored.name)
+    if promised not in (None, media_type):
+        about["note"] = f"the name says {promised}, the bytes {media_type or 'do not'}; the bytes count"
+    return about
+
+
+async def _as_declared(request: Request) -> AsyncIterator[bytes]:
+    """The body; one that is declared as a picture or sound must begin like one of that type.
+
+    Raises:
+        WorkerError: media_type_mismatch, before anything is stored.
+    """
+    declared = plain_type(request.headers.get("content-type", ""))
+    head, unchecked = b"", declared in KNOWN_TYPES
+    async for chunk in request.stream():
+        head += chunk[: HEAD_BYTES - len(head)]
+        if unchecked and len(head) == HEAD_BYTES:
+            check_type(head, declared)
+            unchecked = False
+        yield chunk
+    if unchecked and head:
+        check_type(head, declared)
 
 
 def _check_upload_headers(request: Request, services: Services) -> None:

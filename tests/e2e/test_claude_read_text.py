@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import CallToolResult
 from tests.conftest import RunningWorker, serving
 from tests.e2e.tools import Agent
 from tests.fakes.claude_pages import TruePage, make_page
-from tests.fakes.claude_script import Script, cut, overloaded, refusal
+from tests.fakes.claude_script import Script, cut, overloaded, refusal, slow, stall
 from tests.fakes.claude_server import FakeClaude, claude_server
 
 from sam2_mcp_worker.cli.client import WorkerClient, first_text
@@ -25,7 +26,10 @@ TALL = make_page("tall", 900, 3200, density=0.2)
 CUT = make_page("cut", 800, 700, density=0.4)
 TWICE = make_page("twice", 1240, 1300, density=0.2)
 BUSY = make_page("busy", 1240, 1200, density=0.2)
-PAGES = (SMALL, A4, TALL, CUT, TWICE, BUSY)
+LATER = make_page("later", 500, 250, fine_lines=1)
+SLOW = make_page("slow", 500, 260, fine_lines=1)
+STALLED = make_page("stalled", 700, 500, density=0.6)
+PAGES = (SMALL, A4, TALL, CUT, TWICE, BUSY, LATER, SLOW, STALLED)
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +46,30 @@ def reading(fake: FakeClaude, tmp_path_factory: pytest.TempPathFactory) -> Itera
     yield from serving(settings)
 
 
+class HurriedClient(WorkerClient):
+    """Says with every call how long it may take, as the bridge does."""
+
+    def __init__(self, base_url: str, budget_ms: int | None) -> None:
+        super().__init__(base_url, None)
+        self._headers |= {} if budget_ms is None else {"Sam2-Mcp-Budget-Ms": str(budget_ms)}
+
+
 class Reader:
     """Uploads a page and reads it; keeps what the last call cost."""
 
     def __init__(self, worker: RunningWorker, folder: Path) -> None:
-        self._client = WorkerClient(worker.base_url, worker.token)
+        self._base_url = worker.base_url
         self._folder = folder
         self.usage: dict[str, Any] = {}
 
-    async def read(self, page: TruePage, **arguments: Any) -> dict[str, Any]:
-        source = await self._client.upload(page.write(self._folder))
-        async with self._client.session() as session:
-            result = await session.call_tool("read_text", {"source": source, **arguments})
+    async def call(self, page: TruePage, budget_ms: int | None, arguments: dict[str, Any]) -> CallToolResult:
+        client = HurriedClient(self._base_url, budget_ms)
+        source = await client.upload(page.write(self._folder))
+        async with client.session() as session:
+            return await session.call_tool("read_text", {"source": source, **arguments})
+
+    async def read(self, page: TruePage, budget_ms: int | None = None, **arguments: Any) -> dict[str, Any]:
+        result = await self.call(page, budget_ms, arguments)
         assert not result.is_error, first_text(result)
         assert result.meta is not None
         self.usage = result.meta["sam2-mcp/usage"]
@@ -136,16 +152,39 @@ async def test_a_refused_tile_is_read_by_the_local_engine_and_said_so(fake: Fake
 
 
 async def test_an_overloaded_provider_fails_tiles_that_the_next_call_reads(fake: FakeClaude, reader: Reader) -> None:
-    page = make_page("later", 500, 250, fine_lines=1)
-    fake.pages[page.name] = page
     fake.play(Script(always=overloaded("3600")))
-    agent = WorkerClient(reader._client._base_url, None)
-    source = await agent.upload(page.write(reader._folder))
-    async with agent.session() as session:
-        failed = await session.call_tool("read_text", {"source": source})
+    failed = await reader.call(LATER, None, {})
     assert failed.is_error and "vision_overloaded" in first_text(failed) and "3600" in first_text(failed)
     fake.play(Script())
-    assert texts(await reader.read(page)) == truth(page)
+    assert texts(await reader.read(LATER)) == truth(LATER)
+
+
+async def test_a_tile_that_outlives_its_call_is_paid_once_and_found_by_the_next(
+    fake: FakeClaude, reader: Reader
+) -> None:
+    fake.play(Script(always=slow(2.0)))
+    first = await reader.read(SLOW, budget_ms=1200)
+    assert first["coverage"]["unreached"] == [1] and first["lines"] == [] and first["cursor"]
+    rest = await reader.read(SLOW, cursor=first["cursor"])
+    assert texts(rest) == truth(SLOW)
+    assert len(fake.requests) == 1 and reader.usage["requests"] == 1
+
+
+async def test_where_nothing_goes_on_after_a_call_what_had_arrived_by_then_is_told(
+    fake: FakeClaude, reading: RunningWorker, reader: Reader
+) -> None:
+    fake.play(Script(always=stall(0.6)))
+    usual = reading.services.settings
+    reading.services.settings = usual.model_copy(update={"background_limit_s": 0.0})
+    try:
+        result = await reader.read(STALLED, budget_ms=4000)
+    finally:
+        reading.services.settings = usual
+    assert 0 < len(result["lines"]) < len(STALLED.lines)
+    assert result["truncated_areas_px"] == [[0, 0, 700, 500]] and result["undetected_ink"] > 0
+    assert any("calling again later" in note for note in result["notes"])
+    fake.play(Script())
+    assert texts(await reader.read(STALLED)) == truth(STALLED)
 
 
 async def test_get_status_tells_what_leaves_and_what_today_cost(

@@ -1,6 +1,6 @@
 """`make record-claude`: show the real API the recorded inputs and keep its answers for replay (docs/claude.md).
 
-Needs ANTHROPIC_API_KEY, takes ANTHROPIC_BASE_URL. Costs an estimated 0.20 US dollars at list prices, and never more than
+Needs ANTHROPIC_API_KEY, takes ANTHROPIC_BASE_URL. Costs an estimated 0.20 US dollars at list prices, never more than
 the cap of `run.py`, which the worker's own ledger holds.
 """
 

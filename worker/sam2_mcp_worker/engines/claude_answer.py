@@ -7,81 +7,119 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import time
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
-import jiter
 import json_repair
 
 from sam2_mcp_worker.engines.ports import Box, Region, Sight, TextLine, Wanted
 from sam2_mcp_worker.engines.vision_errors import VisionError
 
 Cut = Literal["", "tokens", "time", "connection"]
-# Inside an item of a list inside the answer: {"lines": [{ is three brackets deep.
-ITEM_DEPTH = 3
+CLOSING = {"{": "}", "[": "]"}
+# A list inside the answer: {"lines": [ is two brackets deep.
+LIST_DEPTH = 2
+# Of an item that is repaired; long lines of print have 100 characters.
+MAX_ITEM_CHARS = 1000
+# Processor time for repairing one answer; an honest one with a quote in each line takes 0.05 s.
+REPAIR_BUDGET_S = 0.5
+ITEM = re.compile(r"\{[^{}]*\}")
+KEYS = {"regions": "label", "lines": "text"}
 # Text this many times taller than wide, and longer than two characters, runs from top to bottom.
 VERTICAL_RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """An answer's JSON object; `incomplete` when its end is missing, `last_open` when its last item may be a torso."""
+    """An answer's JSON object; `incomplete` when its end is missing; `lost` counts items that could not be repaired."""
 
     value: dict[str, Any]
     incomplete: bool = False
-    last_open: bool = False
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPart:
+    """An answer from its first bracket on: `whole` to the one that closes it, else to its last whole item, closed."""
+
+    text: str
+    whole: bool
 
 
 def parse_answer(text: str) -> Parsed | None:
     """What can be recovered of an answer, None when nothing.
 
-    Talk and code fences around it are left out; then json.loads, jiter (cut answers, text kept to the last character)
-    and json_repair (raw line breaks, quotes without a backslash): reference/vision.md 1.
+    Talk and code fences around it are left out. A cut answer ends at its last whole item: a cut number or text would
+    look like a whole one (300 -> 30). What is no JSON even so is repaired. (jiter's partial mode is no help here: it
+    takes a wrong character in the middle for the end and leaves out the rest without a word.)
     """
-    text, depth = json_part(text)
+    part = json_part(text)
     try:
-        value = json.loads(text)
-        return Parsed(value) if isinstance(value, dict) else None
+        value = json.loads(part.text, strict=False)  # raw line breaks in texts do no harm
     except (ValueError, RecursionError):
-        pass
-    try:
-        value = jiter.from_json(text.encode("utf-8", "replace"), partial_mode="trailing-strings")
-        # A cut number or text looks like a whole one (300 -> 30), so the item that was being written is dropped.
-        return _torso(value, incomplete=True, last_open=depth >= ITEM_DEPTH)
-    except ValueError:
-        pass
-    try:
-        value = json_repair.loads(text, skip_json_loads=True)
-    except (ValueError, RecursionError):
-        return None
-    # What stood open is guessed here, so that it can only be told from the end.
-    ended = text.rstrip().removesuffix("```").rstrip().endswith("}")
-    return _torso(value, incomplete=not ended, last_open=not ended)
+        return _repaired(text)
+    return Parsed(value, incomplete=not part.whole) if isinstance(value, dict) else None
 
 
-def _torso(value: Any, *, incomplete: bool, last_open: bool) -> Parsed | None:
-    return Parsed(value, incomplete, last_open) if isinstance(value, dict) else None
-
-
-def json_part(text: str) -> tuple[str, int]:
-    """The text from its first `{` to the bracket that closes it, or to the end, and how many are open there."""
+def json_part(text: str) -> JsonPart:
+    """The JSON in a text, as far as it certainly goes."""
     start = max(text.find("{"), 0)
-    depth, quoted, escaped = 0, False, False
+    safe_end, closing = start, ""
+    stack: list[str] = []
+    quoted = escaped = False
     for index in range(start, len(text)):
         char = text[index]
         if quoted:
             quoted, escaped = escaped or char != '"', not escaped and char == "\\"
-        elif char == '"':
-            quoted = True
-        elif char in "[{":
-            depth += 1
-        elif char in "]}":
-            depth -= 1
-            if depth == 0:
-                return text[start : index + 1], 0
-    return text[start:], depth
+            continue
+        quoted = char == '"'
+        if char in CLOSING:
+            stack.append(CLOSING[char])
+        elif char in "]}" and stack:
+            stack.pop()
+            if not stack:
+                return JsonPart(text[start : index + 1], whole=True)
+        else:
+            continue
+        if len(stack) <= LIST_DEPTH:  # a list has begun, or an item of it or the list itself has ended
+            safe_end, closing = index + 1, "".join(reversed(stack))
+    return JsonPart(text[start:safe_end] + closing, whole=False)
+
+
+def _repaired(text: str) -> Parsed | None:
+    """Items of an answer whose JSON is broken, each repaired by itself.
+
+    Whole texts are not given to json_repair: 8 KB of brackets keep it busy for minutes, an item without a brace inside
+    at most 0.05 s.
+    """
+    items: list[dict[str, Any]] = []
+    lost = 0
+    until_s = time.process_time() + REPAIR_BUDGET_S
+    for match in ITEM.finditer(text):
+        item = _repaired_item(match[0]) if time.process_time() < until_s else None
+        if item is None:
+            lost += 1
+        else:
+            items.append(item)
+    if not items:
+        return None
+    lists = {name: [item for item in items if key in item] for name, key in KEYS.items()}
+    ended = text.rstrip().removesuffix("```").rstrip().endswith("}")
+    return Parsed(lists, incomplete=not ended, lost=lost)
+
+
+def _repaired_item(text: str) -> dict[str, Any] | None:
+    if len(text) > MAX_ITEM_CHARS:
+        return None
+    try:
+        value = json_repair.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def read_answer(text: str, wanted: Wanted, *, width_px: int, height_px: int, cut: Cut) -> Sight:
@@ -97,16 +135,14 @@ def read_answer(text: str, wanted: Wanted, *, width_px: int, height_px: int, cut
         return Sight((), (), cut)
     if parsed is None or not _as_asked(parsed, wanted):
         raise VisionError("no_answer", "the model's answer is not in the asked-for form")
-    if parsed.last_open:
-        _drop_last_item(parsed)
     regions, lines = _list(parsed, "regions", wanted.labels), _list(parsed, "lines", wanted.text)
     size = (width_px, height_px)
-    good_regions = [good for item in regions if (good := _region(item, wanted.labels, size)) is not None]
-    good_lines = [good for item in lines if (good := _line(item, size)) is not None]
+    good_regions = [region for item in regions if (region := _region(item, wanted.labels, size)) is not None]
+    good_lines = [line for item in lines if (line := _line(item, size)) is not None]
     kept = len(good_regions) + len(good_lines)
-    dropped = len(regions) + len(lines) - kept
-    if dropped and not kept:
-        raise VisionError("no_answer", f"none of the {dropped} items in the model's answer makes sense")
+    dropped = len(regions) + len(lines) - kept + parsed.lost
+    if not kept and (dropped or (parsed.incomplete and not cut)):
+        raise VisionError("no_answer", f"the model's answer has no item that makes sense ({dropped} that do not)")
     return Sight(tuple(good_lines), tuple(good_regions), cut or ("tokens" if parsed.incomplete else ""), dropped)
 
 
@@ -115,12 +151,6 @@ def _as_asked(parsed: Parsed, wanted: Wanted) -> bool:
     names = [name for name, asked in (("regions", wanted.labels), ("lines", wanted.text)) if asked]
     present = [isinstance(parsed.value.get(name), list) for name in names]
     return any(present) if parsed.incomplete else all(present)
-
-
-def _drop_last_item(parsed: Parsed) -> None:
-    lists = [value for value in parsed.value.values() if isinstance(value, list) and value]
-    if lists:
-        lists[-1].pop()
 
 
 def _list(parsed: Parsed, name: str, asked: object) -> list[Any]:
@@ -148,7 +178,7 @@ def _confidence(item: Any) -> float | None:
     return float(value) if _is_number(value) and 0 <= value <= 1 else None
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     # bool is an int in Python; a huge int does not even fit into a float.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False

@@ -79,9 +79,14 @@ def find(tile: Rgb, pages: Iterable[tuple[str, int, int]]) -> tuple[str, int, in
     for name, page_width, page_height in pages:
         inside = x0 + width <= page_width and y0 + height <= page_height
         sure = (width >= WINDOW or width == page_width) and (height >= WINDOW or height == page_height)
-        if inside and sure and np.array_equal(bits[:, :, 0], _red_bits(name, x0, y0, width, height)):
+        # A corner rules the other pages out, which matters for documents of many.
+        if inside and sure and _is_of(name, x0, y0, bits[:_NAME_BITS, :_NAME_BITS]) and _is_of(name, x0, y0, bits):
             return name, x0, y0
     return None
+
+
+def _is_of(name: str, x0: int, y0: int, bits: Rgb) -> bool:
+    return np.array_equal(bits[:, :, 0], _red_bits(name, x0, y0, bits.shape[1], bits.shape[0]))
 
 
 def _offset(run: NDArray[np.uint8]) -> int:

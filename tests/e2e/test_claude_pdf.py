@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,12 @@ from tests.e2e.tools import Agent
 from tests.fakes.claude_pages import TruePage, make_page, pdf_of
 from tests.fakes.claude_script import WRONG_KEY, Script, cut, overloaded, refusal
 from tests.fakes.claude_server import FakeClaude, claude_server
-from tests.fakes.documents import document, good_page
-from tests.fakes.raw_pdf import show
+from tests.fakes.documents import crashing_page, document, good_page
+from tests.fakes.raw_pdf import grey_image, one_page, show
 
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.media.pdf import PdfFile
+from sam2_mcp_worker.pipelines.pdf_tiles import count_tiles_of_call
 from sam2_mcp_worker.settings import Settings
 
 SMALL_RESULT_CHARS = 4000
@@ -168,6 +172,54 @@ async def test_two_pages_of_two_tiles_are_too_many_for_the_accurate_model(
     assert [seen.model for seen in fake.requests] == [ACCURATE] * 2
     await agent.follow("inspect_pdf", source=source)
     assert [seen.model for seen in fake.requests[2:]] == [FAST] * 4
+
+
+def layer_and_picture() -> bytes:
+    """A page of several tiles, of which a text layer tells all but one picture."""
+    lines = b"".join(show(f"Line {row} of the text layer stands here", 100, 900 - 60 * row, 20) for row in range(12))
+    page = b"/MediaBox [0 0 1400 1000] /Resources << /Font << /F1 5 0 R >> /XObject << /X 10 0 R >> >>"
+    return one_page(lines + b"q 200 0 0 100 1100 700 cm /X Do Q", page, {10: grey_image(200, 100)})
+
+
+async def test_of_a_page_with_a_text_layer_only_what_it_does_not_tell_counts_and_is_sent(
+    reading: RunningWorker, fake: FakeClaude, tmp_path: Path
+) -> None:
+    path = tmp_path / "mixed.pdf"
+    path.write_bytes(layer_and_picture())
+    agent = Agent(reading)
+    result = await agent.call("inspect_pdf", source=await agent.upload(path))
+    (asked,) = fake.requests
+    assert asked.model == ACCURATE
+    assert [(sent.width_px, sent.height_px) for sent in asked.pictures] == [(418, 256)]
+    assert result["pages"][0]["source"] == "text_layer"
+
+
+async def test_pages_that_cannot_be_analysed_do_not_cost_the_others(
+    reading: RunningWorker, fake: FakeClaude, tmp_path: Path
+) -> None:
+    path = tmp_path / "broken.pdf"
+    path.write_bytes(document([crashing_page(), good_page("still read")]))
+    agent = Agent(reading)
+    result = await agent.call("inspect_pdf", source=await agent.upload(path))
+    assert result["coverage"]["failed"] == [1]
+    assert result["pages"][1]["text"] == "still read"
+
+
+async def test_an_analysis_that_has_no_time_leaves_the_call_to_the_fast_model(
+    reading: RunningWorker, tmp_path: Path
+) -> None:
+    path = tmp_path / "late.pdf"
+    path.write_bytes(layer_and_picture())
+    pdf, services = PdfFile(path), reading.services
+
+    async def count(seconds: float) -> int:
+        return await count_tiles_of_call(services, pdf, ("late", ""), [1], (), Deadline.after(seconds))
+
+    def in_worker(seconds: float) -> int:
+        return asyncio.run_coroutine_threadsafe(count(seconds), reading.loop).result(60)
+
+    assert await asyncio.to_thread(in_worker, 0) > services.settings.vision_fast_above_tiles
+    assert await asyncio.to_thread(in_worker, 60) == 1
 
 
 async def test_pages_with_a_text_layer_are_looked_at_for_regions_only_and_cost_nothing_without_labels(

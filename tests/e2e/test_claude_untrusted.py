@@ -51,7 +51,7 @@ async def test_a_page_that_gives_orders_is_reported_like_its_harmless_twin(
     fake: FakeClaude, seeing_worker: RunningWorker, tmp_path: Path
 ) -> None:
     fake.play(Script(box_error_px=0))
-    for name in ("label", "quotes", "roles"):
+    for name in ("label", "quotes"):
         trick = BY_NAME[name]
         ordered = await inspect(seeing_worker, trick, tmp_path)
         harmless = await inspect(seeing_worker, trick, tmp_path, twin=True)

@@ -64,7 +64,10 @@ class Request:
 
 @dataclass(slots=True)
 class Inspection:
-    """What one call delivers. `spent` is by page, since the call before; `choice` says who read."""
+    """What one call delivers. `spent` is by page, since the call before; `choice` says who read.
+
+    `report` and `texts` (of all pages, plain) are as of the last writing.
+    """
 
     file: StoredFile
     page_count: int
@@ -73,6 +76,7 @@ class Inspection:
     not_delivered: int
     cursor: str | None
     report: Artifact | None
+    texts: Artifact | None
     labels: tuple[str, ...]
     choice: PageChoice
     spent: dict[int, Usage]
@@ -123,6 +127,7 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
             sum(number not in delivered for number in (*coverage.done, *coverage.failed)),
             cursor,
             report,
+            job.notes.get("texts"),
             tuple(label.name for label in labels),
             choice,
             job.spent.take(),

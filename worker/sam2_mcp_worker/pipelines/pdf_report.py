@@ -84,6 +84,12 @@ def _write(services: Services, job: Job, stored: StoredFile, choice: PageChoice,
         },
         "pages": rows,
     }
+    job.notes["texts"] = services.artifacts.put(
+        plain_texts(stored.name, rows).encode("utf-8", "replace"),
+        name=f"{stored.name.rsplit('.', 1)[0]}-text.txt",
+        mime_type="text/plain",
+        handle=job.notes.setdefault("texts_handle", services.artifacts.new_handle()),
+    )
     html = render_report(inspection, _pictures(services, done))
     return services.artifacts.put(
         html.encode("utf-8", "replace"), name=_report_name(stored), mime_type="text/html", handle=handle
@@ -139,6 +145,16 @@ def _row(number: int, result: dict[str, Any] | None, error: WorkerError | None, 
         if result["regions"] is None:
             row["regions_reason"] = not_looked
     return row
+
+
+def plain_texts(name: str, rows: list[dict[str, Any]]) -> str:
+    """All pages' texts as one, for people and search; what was not read is said where it would stand."""
+    parts = [f"Text of {name}\n"]
+    for row in rows:
+        about = f"failed: {row['reason']}" if row["status"] == "failed" else row["status"]
+        parts.append(f"\n--- page {row['page_number']} ({row['source'] if row['status'] == 'done' else about}) ---\n")
+        parts += [f"{text}\n" for text in (row["text"], row["ocr_text"]) if text]
+    return "".join(parts)
 
 
 def page_texts(source: str, lines: list[dict[str, Any]]) -> tuple[str, str | None]:

@@ -11,6 +11,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -83,7 +84,8 @@ async def send(
     """
     shown, profile = _resolved(show, current_profile()), current_profile()
     load = _Load(services, _cap_bytes(services, result, profile, len(pictures) + len(sounds)))
-    seen = [await load.picture(one, thumb=shown == "thumb") for one in pictures if shown != "none"]
+    wanted = pictures if shown != "none" else ()
+    seen = await asyncio.gather(*(load.picture(one, thumb=shown == "thumb") for one in wanted))
     heard = [await load.sound(one) for one in sounds if shown == "inline"]
     blocks = [block for block, _ in (*seen, *heard) if block is not None]
     told = {key: [facts for _, facts in made] for key, made in (("pictures", seen), ("sounds", heard)) if made}
@@ -92,6 +94,24 @@ async def send(
     text, *linked = answer.content
     structured = None if blocks else answer.structured_content
     return answer.model_copy(update={"content": [text, *blocks, *linked, *embedded], "structured_content": structured})
+
+
+def shows_pictures(show: Show) -> bool:
+    """Whether a call with this `image` argument wants any."""
+    return _resolved(show, current_profile()) != "none"
+
+
+async def artifacts_of(services: Services, handles: Sequence[str]) -> list[Artifact]:
+    """Those of them that are still there."""
+
+    def held() -> list[Artifact]:
+        found = []
+        for handle in handles:
+            with suppress(WorkerError):
+                found.append(services.artifacts.get(handle)[0])
+        return found
+
+    return await anyio.to_thread.run_sync(held)
 
 
 def _resolved(show: Show, profile: HostProfile) -> Literal["none", "thumb", "inline"]:
@@ -200,12 +220,12 @@ class _Load:
         return EmbeddedResource(type="resource", resource=contents, annotations=FOR_USER)
 
     async def _read(self, artifact: Artifact) -> bytes:
-        if artifact.size_bytes > self._cap_bytes:
-            raise WorkerError(
-                "too_large", f"{artifact.size_bytes} bytes", rule=f"at most {self._cap_bytes} in a result"
-            )
+        path = anyio.Path(await self._path(artifact))
         try:
-            return await anyio.Path(await self._path(artifact)).read_bytes()
+            size_bytes = (await path.stat()).st_size  # one that is still being written is told with 0
+            if size_bytes > self._cap_bytes:
+                raise WorkerError("too_large", f"{size_bytes} bytes", rule=f"at most {self._cap_bytes} in a result")
+            return await path.read_bytes()
         except OSError as error:
             raise _gone() from error
 

@@ -299,8 +299,13 @@ class Reply:
         finally:
             self.fake.finish(self.seen)
 
+    async def _at(self, share: float) -> None:
+        """Wait until this share of the latency is over, counted from the request's arrival so that nothing drifts."""
+        until_s = self.seen.started_s + self.delay_s + self.pace_s * share
+        await asyncio.sleep(max(0.0, until_s - time.monotonic()))
+
     async def _events(self) -> AsyncIterator[bytes]:
-        await asyncio.sleep(self.pace_s * _FIRST_WORD + self.delay_s)
+        await self._at(_FIRST_WORD)
         yield wire.event("message_start", message=wire.message(self.message_id, self.asked, [], 1))
         index = 0
         for thought in self._thought():
@@ -312,8 +317,8 @@ class Reply:
         block = {"type": "text", "text": ""}
         yield wire.event("content_block_start", index=index, content_block=block) + wire.event("ping")
         parts = list(wire.pieces(self.text))
-        for part in parts:
-            await asyncio.sleep(self.pace_s * (1 - _FIRST_WORD) / len(parts))
+        for number, part in enumerate(parts, 1):
+            await self._at(_FIRST_WORD + (1 - _FIRST_WORD) * number / len(parts))
             self.seen.output_tokens += wire.text_tokens(part)
             yield wire.event("content_block_delta", index=index, delta={"type": "text_delta", "text": part})
         if self.fault.ending == "reset":

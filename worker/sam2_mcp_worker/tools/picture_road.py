@@ -37,7 +37,7 @@ from sam2_mcp_worker.media.outgoing_picture import (
     outgoing_picture,
     thumb_limits,
 )
-from sam2_mcp_worker.media.signatures import check_type, decode_strictly
+from sam2_mcp_worker.media.signatures import base64_chars, check_type, decode_strictly
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.host_profile import HostProfile, current_profile
@@ -54,7 +54,9 @@ FOR_BOTH = Annotations(audience=["user", "assistant"], priority=0.9)
 FOR_USER = Annotations(audience=["user"], priority=0.5)
 # Of what a call keeps for its answer, the share that pictures may take; serialising has the rest.
 MARGIN_SHARE = 0.5
-# Ids, block types, links and `_meta` of an answer that is capped in bytes.
+# Where MCP clients give up an event, and some hosts an answer (reference/mcp.md 8); the bridge may tell less.
+MAX_ANSWER_BYTES = 2**20
+# Of these: ids, block types, links and `_meta`.
 ANSWER_FRAME_BYTES = 8 * 1024
 # A picture that must be smaller than that is worth less than its link.
 SMALLEST_BLOCK_BYTES = 2 * 1024
@@ -83,13 +85,14 @@ async def send(
     Beside a picture or a sound there is no structured content: hosts that find it show the model nothing else.
     """
     shown, profile = _resolved(show, current_profile()), current_profile()
-    load = _Load(services, _cap_bytes(services, result, profile, len(pictures) + len(sounds)))
     wanted = pictures if shown != "none" else ()
+    whole = [*sounds, *documents] if shown == "inline" else []
+    load = _Load(services, _cap_bytes(services, result, profile, len(wanted) + len(whole)))
     seen = await asyncio.gather(*(load.picture(one, thumb=shown == "thumb") for one in wanted))
-    heard = [await load.sound(one) for one in sounds if shown == "inline"]
+    heard = [await load.sound(one) for one in sounds if one in whole]
     blocks = [block for block, _ in (*seen, *heard) if block is not None]
     told = {key: [facts for _, facts in made] for key, made in (("pictures", seen), ("sounds", heard)) if made}
-    embedded = [block for one in documents if shown == "inline" and (block := await load.document(one)) is not None]
+    embedded = [block for one in documents if one in whole and (block := await load.document(one)) is not None]
     answer = reply(result, [*pictures, *sounds, *documents, *links], extra=told, meta=meta)
     text, *linked = answer.content
     structured = None if blocks else answer.structured_content
@@ -123,12 +126,11 @@ def _resolved(show: Show, profile: HostProfile) -> Literal["none", "thumb", "inl
 
 def _cap_bytes(services: Services, result: BaseModel, profile: HostProfile, count: int) -> int:
     """Most bytes of one block: of the setting and of what the host's line has room for, shared by all blocks."""
-    cap = services.settings.max_image_block_bytes
-    if profile.max_answer_bytes is not None:
-        # The line is ASCII, and a text in it is quoted once more; structured content is not in it then.
-        taken = len(json.dumps(result_text(result)[0])) + ANSWER_FRAME_BYTES
-        cap = min(cap, max(0, profile.max_answer_bytes - taken) * 3 // 4)
-    return cap // max(1, count)
+    answer_bytes = min(profile.max_answer_bytes or MAX_ANSWER_BYTES, MAX_ANSWER_BYTES)
+    # The bridge's line is ASCII, and a text in it is quoted once more; beside documents alone it comes twice.
+    taken = 2 * len(json.dumps(result_text(result)[0])) + ANSWER_FRAME_BYTES
+    room = max(0, answer_bytes - taken) * 3 // 4  # of Base64
+    return min(services.settings.max_image_block_bytes, room) // max(1, count)
 
 
 class _Load:
@@ -215,6 +217,8 @@ class _Load:
         try:
             text = (await self._read(artifact)).decode("utf-8")
         except (WorkerError, UnicodeDecodeError):
+            return None
+        if len(json.dumps(text)) > base64_chars(self._cap_bytes):  # as the bridge writes it
             return None
         contents = TextResourceContents(uri=artifact.uri, mime_type=artifact.mime_type, text=text)
         return EmbeddedResource(type="resource", resource=contents, annotations=FOR_USER)

@@ -96,7 +96,11 @@ def test_talk_and_fences_around_an_answer_change_nothing(answer: dict[str, Any],
 def test_a_cut_answer_that_claims_to_be_whole_counts_as_cut(answer: dict[str, Any], data: st.DataObject) -> None:
     text = json.dumps(answer)
     cut_in_lines = text[: data.draw(st.integers(text.index('"lines": [') + 10, len(text) - 1))]
-    assert read(cut_in_lines).cut == "tokens"
+    try:
+        assert read(cut_in_lines).cut == "tokens"
+    except VisionError as error:
+        assert error.kind == "no_answer"
+        assert "}" not in cut_in_lines
 
 
 def test_raw_line_breaks_and_quotes_in_texts_are_repaired() -> None:

@@ -85,11 +85,13 @@ def ink_on_white(warped: NDArray[np.uint8]) -> Gray:
 def _ground(warped: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Ground colour of each column, as (1, width, 3)."""
     width = warped.shape[1]
-    sample = warped[::2, ::2]  # a colour that prevails does so in every fourth pixel
-    overall = commonest_colour(sample)
+    sample = np.ascontiguousarray(warped[::2, ::2])  # a colour that prevails does so in every fourth pixel
+    gray = np.asarray(cv2.cvtColor(sample, cv2.COLOR_RGB2GRAY), np.uint8)
+    overall = _commonest(sample, gray)
+    count = max(1, width // (BLOCK_HEIGHTS * CROP_HEIGHT_PX))
     blocks = []
-    for part in np.array_split(sample, max(1, width // (BLOCK_HEIGHTS * CROP_HEIGHT_PX)), axis=1):
-        colour = commonest_colour(part)
+    for part, part_gray in zip(*(np.array_split(each, count, axis=1) for each in (sample, gray)), strict=True):
+        colour = _commonest(part, part_gray)
         blocks.append(colour if np.linalg.norm(colour - overall) < SAME_GROUND else overall)
     return np.asarray(
         cv2.resize(np.array([blocks], np.float32), (width, 1), interpolation=cv2.INTER_LINEAR), np.float32
@@ -97,12 +99,17 @@ def _ground(warped: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def commonest_colour(part: NDArray[np.uint8]) -> NDArray[np.float32]:
-    gray = cv2.cvtColor(np.ascontiguousarray(part), cv2.COLOR_RGB2GRAY)
-    counts = np.bincount(gray.ravel() >> 3, minlength=32).astype(np.float32)
-    smooth = np.convolve(counts, (0.5, 1.0, 0.5), mode="same")
+    return _commonest(part, np.asarray(cv2.cvtColor(np.ascontiguousarray(part), cv2.COLOR_RGB2GRAY), np.uint8))
+
+
+def _commonest(part: NDArray[np.uint8], gray: Gray) -> NDArray[np.float32]:
+    counts = np.bincount(gray.ravel() >> 3, minlength=32)
+    smooth = 2 * counts
+    smooth[1:] += counts[:-1]
+    smooth[:-1] += counts[1:]
     centre = int(smooth.argmax()) * 8 + 4
-    colour: NDArray[np.float32] = part[np.abs(gray.astype(np.int16) - centre) <= 8].mean(axis=0).astype(np.float32)
-    return colour
+    near = cv2.inRange(gray, max(0, centre - 8), min(PAPER, centre + 8))
+    return np.array(cv2.mean(part, near)[:3], np.float32)
 
 
 def without_foreign_ink(gray: Gray) -> Gray:

@@ -93,7 +93,8 @@ def test_no_stored_answer_holds_a_key() -> None:
 def test_every_input_and_model_is_recorded() -> None:
     if not STORED:
         pytest.skip(NONE_STORED)
-    assert {answer.name for answer in STORED} == set(INPUTS)
+    wanted = {(item.name, model) for item in INPUTS.values() for model in item.models}
+    assert {(answer.name, model_of(answer)) for answer in STORED} == wanted
 
 
 def test_the_scripted_claude_refuses_what_the_real_api_refuses() -> None:

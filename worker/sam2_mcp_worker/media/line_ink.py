@@ -36,6 +36,9 @@ ENOUGH = 0.8
 COVER = 0.1  # of a row's height: what its ink explains around it
 CROP_MARGIN = 0.15  # of the height: what the calibration of font sizes expects around the ink
 DARKER, LIGHTER = -1, 1
+END_REACH = 1.0  # of a row's height: a dash and the space after it
+END_SLACK_PX = 2
+RULE_SHARE = 0.8  # of a row's height: an upright line that tall is a rule, or the edge of a panel
 ROW_GAP = 0.2  # of a row's height; fine print set tight leaves 0.3 between rows
 
 
@@ -93,7 +96,7 @@ def _place(rgb: NDArray[np.uint8], box: Box, text: str, parts: list[Shapes]) -> 
     glyphs = np.concatenate(parts) if parts else np.zeros((0, 4), np.int64)
     if not len(glyphs):
         return _without_glyphs(rgb, box)
-    rows = _enough_rows(_rows(glyphs), box, text)
+    rows = [_with_ends(rgb, row, box) for row in _enough_rows(_rows(glyphs), box, text)]
     return SettledLine(_hull(rows), tuple(rows))
 
 
@@ -107,6 +110,20 @@ def _enough_rows(rows: list[Box], box: Box, text: str) -> list[Box]:
             break
         chosen.append(row)
     return sorted(chosen, key=lambda row: row[1])
+
+
+def _with_ends(rgb: NDArray[np.uint8], row: Box, box: Box) -> Box:
+    """The row with dashes, stops and bullets at its ends, too small to look like print, as far as the box goes."""
+    x0, y0, x1, y1 = row
+    reach = round(END_REACH * (y1 - y0))
+    left = max(0, x0 - reach, min(x0, box[0] - END_SLACK_PX))
+    right = min(rgb.shape[1], x1 + reach, max(x1, box[2] + END_SLACK_PX))
+    band = rgb[y0:y1, left:right]
+    away = np.abs(band.astype(np.int16) - commonest_colour(band)).max(axis=2) > CONTRAST
+    share = away.mean(axis=0)
+    columns = left + np.flatnonzero((share > 0) & (share < RULE_SHARE))
+    before, after = columns[columns < x0], columns[columns >= x1]
+    return int(before.min(initial=x0)), y0, int(after.max(initial=x1 - 1)) + 1, y1
 
 
 def _ink_of(rgb: NDArray[np.uint8], box: Box) -> list[int]:

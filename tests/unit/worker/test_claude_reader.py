@@ -36,9 +36,10 @@ def anyio_backend() -> str:
 async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Services]:
     settings = Settings(data_dir=tmp_path_factory.mktemp("reader"), ocr_processes=1, decoder_processes=1)
     made = Services(settings)
-    await made.start()
-    yield made
-    await made.close()
+    # Not `start`: a child for redactions takes seconds to load, and nobody redacts here.
+    made._prepare_folders()
+    async with made.decoders, made.ocr_pool:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -325,3 +326,19 @@ async def test_pixels_that_are_gone_fail_the_tile(services: Services, tmp_path: 
     gone = {"reader": PixelFile(tmp_path / "gone.rgb", 1000, 900)}
     with pytest.raises(WorkerError, match="pixels_unreadable"):
         await Reading(services, gone).read()
+
+
+async def test_what_was_paid_for_is_kept_where_it_cannot_be_compared_with_the_picture(
+    services: Services, tmp_path: Path
+) -> None:
+    own = decoded(SMALL, tmp_path)
+
+    def change(asked: Asked, sight: Sight) -> Sight:
+        own.path.unlink()
+        return sight
+
+    reading = await Reading(services, {"small": own}, change=change).read(rect=(0, 0, 700, 200), page=SMALL)
+    assert texts(reading.lines) == true_texts(SMALL)
+    assert {line.height_px for line in reading.lines} == {0.0}
+    assert reading.undetected_ink == ((0, 0, 700, 200),)
+    assert "pixels_unreadable" in reading.again

@@ -178,18 +178,25 @@ class _TileTask:
 
     async def _reading(self, rect: Box, sight: Sight) -> TileReading:
         """The sight in pixels of the whole picture, with what in it nothing explains."""
-        settled = await self._settled(rect, [_moved(line, rect) for line in sight.lines])
+        lines = tuple(_moved(line, rect) for line in sight.lines)
+        again = AGAIN[sight.cut]
+        try:
+            settled = await self._settled(rect, lines)
+        except WorkerError as error:
+            # What was paid for is not thrown away: heights are unknown then, and nothing may be called absent.
+            settled = SettledLines(tuple(replace(line, height_px=0.0) for line in lines), (rect,))
+            again = f"what was read could not be compared with the picture ({error.reason})"
         return TileReading(
             settled.lines,
             settled.undetected_ink,
             tuple(_moved(region, rect) for region in sight.regions) if self.wanted.labels else None,
             truncated=bool(sight.cut),
-            again=AGAIN[sight.cut],
+            again=again,
             dropped=sight.dropped,
             invented=settled.invented,
         )
 
-    async def _settled(self, rect: Box, lines: list[TextLine]) -> SettledLines:
+    async def _settled(self, rect: Box, lines: Sequence[TextLine]) -> SettledLines:
         if not self.wanted.text:
             return SettledLines((), ())  # nobody was asked to read, so that ink says nothing
         return await settle_lines(

@@ -8,7 +8,7 @@ FONTS := $(VENV)/share/fonts/nanum
 SOURCE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo sam test test-quick test-containers conformance check bench pyz images docs clean
+.PHONY: help setup demo sam test test-quick test-containers conformance check bench record-claude pyz images docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ check: $(VENV)/reference.stamp ## ruff, mypy --strict, import contracts
 bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor
 	@$(BIN)/python -m tests.bench.ocr
 	@$(BIN)/python -m tests.bench.bridge
+
+record-claude: $(VENV)/dev.stamp $(FONTS)/NanumGothic.ttf ## ask the real Claude once (ANTHROPIC_API_KEY, about 0.20 dollars) and keep its answers for replay
+	@$(BIN)/python -m tests.record
 
 pyz: ## the bridge as one file, dist/sam2-mcp-bridge.pyz, byte for byte the same wherever it is built
 	@$(PYTHON) deploy/pyz/build.py

@@ -307,11 +307,16 @@ async def test_a_page_whose_answer_would_come_too_late_fails_by_name(
 ) -> None:
     fake.play(Script(choose=lambda _, page: overloaded("3600") if page == "busy" else None))
     agent = Agent(reading)
-    results = await agent.follow("inspect_pdf", source=await upload(agent, tmp_path, "busy", "second"))
+    source = await upload(agent, tmp_path, "busy", "second")
+    results = await agent.follow("inspect_pdf", source=source)
     parts = by_number(results)
     assert results[-1]["coverage"]["failed"] == [1]
     assert "overloaded" in parts[1][0]["reason"]
     assert parts[2][0]["status"] == "done"
+    fake.play(Script())
+    again = await agent.follow("inspect_pdf", source=source)
+    assert again[-1]["coverage"]["failed"] == []
+    assert len(fake.requests) == 1, "only the page that failed is asked for again"
 
 
 async def test_labels_that_cannot_be_asked_for_are_refused_before_anything_is_read(

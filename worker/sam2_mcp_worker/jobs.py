@@ -97,7 +97,10 @@ class Jobs:
         """
         job = self._jobs.get(key)
         if job is None or (job.finished and _wanting(job, retry=retry)):
+            before = job
             job = self._jobs[key] = Job(key, items)
+            if before is not None:
+                job.spent = before.spent  # nobody may have been told of all of it
             job.task = asyncio.create_task(self._run(job, start), name=f"job {key[:8]}")
         return JobVisit(self, job)
 

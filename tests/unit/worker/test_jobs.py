@@ -7,6 +7,7 @@ import pytest
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.fanout import fan_out
 from sam2_mcp_worker.jobs import Job, Jobs
+from sam2_mcp_worker.spending import Usage
 
 
 class Work:
@@ -196,4 +197,22 @@ async def test_what_may_come_out_better_is_done_again_for_a_call_that_asks_for_i
             seen.append(job)
     assert seen[0] is seen[1] is not seen[2]
     assert work.starts == 2
+    await jobs.close()
+
+
+async def test_what_a_job_spent_in_the_background_is_told_by_the_one_that_takes_its_place() -> None:
+    jobs = Jobs(background_limit_s=60)
+
+    async def pay(job: Job) -> None:
+        job.spent.add(1, Usage(requests=1))
+        job.coverage.mark_done(1, "page 1")
+        job.again = True
+
+    async with jobs.join("k", (1,), pay) as first:
+        await first.wait(Deadline.after(60))
+    async with jobs.join("k", (1,), pay, retry=True) as second:
+        await second.wait(Deadline.after(60))
+    assert second is not first
+    assert second.spent.take() == {1: Usage(requests=2)}
+    assert second.spent.take() == {}
     await jobs.close()

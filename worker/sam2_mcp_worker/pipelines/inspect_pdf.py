@@ -108,9 +108,12 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
     key = cache_key(*asked, choice.readers.wanted)
 
     async def start(job: Job) -> None:
+        job.again = choice.readers.stand_in
         await _inspect_pages(services, job, pdf, document_key, choice.readers)
 
-    async with services.jobs.join(key, tuple(numbers), start) as job:
+    # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
+    async with services.jobs.join(key, tuple(numbers), start, retry=not request.cursor.strip()) as job:
+        choice = job.notes.setdefault("choice", choice)  # who reads was settled when the job began
         max_chars = services.settings.result_max_chars
         await _wait(job, deadline, progress, lambda: fills_a_result(job.coverage, before, max_chars, request.detailed))
         job.raise_error()
@@ -141,7 +144,9 @@ async def _inspect_pages(
 
     async def work(number: int) -> dict[str, Any]:
         with spend_scope(job.spent, number):
-            return await page_result(services, PageRequest(pdf, number, document_key, job.key, readers, room))
+            result = await page_result(services, PageRequest(pdf, number, document_key, job.key, readers, room))
+        job.again |= not _complete(result)
+        return result
 
     limit = pages_in_flight(services, readers)
     await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
@@ -201,13 +206,12 @@ async def page_result(services: Services, request: PageRequest) -> dict[str, Any
     """
 
     def fresh(result: Any) -> bool:
-        # A result with an unread part is tried again; one whose picture was swept is made again.
+        # A page of which a later try may read more is tried again; one whose picture was swept is made again.
         picture = result["overlay"]
-        complete = result["unread_parts"] == 0 and not result["again"]
-        return complete and (picture is None or services.artifacts.holds(picture))
+        return _complete(result) and (picture is None or services.artifacts.holds(picture))
 
     readers = request.readers
-    if readers.wanted != readers.identity:
+    if readers.stand_in:
         paid: dict[str, Any] | None = await asyncio.to_thread(
             services.cache.get, _page_key(services, request, readers.wanted)
         )
@@ -218,6 +222,10 @@ async def page_result(services: Services, request: PageRequest) -> dict[str, Any
         key, lambda: inspect_page(services, request), fresh=fresh
     )
     return result
+
+
+def _complete(result: dict[str, Any]) -> bool:
+    return result["unread_parts"] == 0 and not result["again"]
 
 
 def _page_key(services: Services, request: PageRequest, identity: str) -> str:

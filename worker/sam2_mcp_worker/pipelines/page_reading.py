@@ -43,6 +43,11 @@ class PageReaders:
         return joint_identity(self.text, self.regions)
 
     @property
+    def stand_in(self) -> bool:
+        """Whether these are not the readers that the call is after."""
+        return self.wanted != self.identity
+
+    @property
     def tiles_in_flight(self) -> int:
         """How many tiles of one page may be under way at once."""
         return self.text.tiles_in_flight

@@ -92,7 +92,9 @@ def test_notes_say_who_read_and_what_may_be_had_again() -> None:
     assert local.startswith("1 of 2 tiles were read by the local engine") and "vision_cap: spent" in local
     assert "1 of 2 tiles was cut" in cut
     assert dropped.startswith("1 items") and invented.startswith("3 lines")
-    assert "calling again later" in again
+    assert again == "calling again later may give more"  # the reason stands in the first note
+    late = merged(TileReading((), (), (), truncated=True, again="time ran out"))
+    assert late.notes(2)[-1] == "calling again later may give more: time ran out"
 
 
 class CountingReader:

@@ -70,7 +70,8 @@ class PictureReading:
         if self.invented:
             notes.append(f"{self.invented} lines were left out: there is bare paper where they were said to stand")
         if self.again:
-            notes.append(f"calling again later may give more: {self.again}")
+            told = any(self.again == reason for _, reason in self.stood_in)
+            notes.append("calling again later may give more" + ("" if told else f": {self.again}"))
         return notes
 
 

@@ -90,7 +90,8 @@ def test_reserved_and_spent_together_never_pass_the_cap(
     ledger = VisionLedger(tmp_path_factory.mktemp("ledger") / "claude.sqlite", 1.0)
     under_way: list[tuple[Reservation, float]] = []
     for _ in range(12):
-        if under_way and data.draw(st.integers(0, 1)):
+        ends = data.draw(st.booleans())
+        if under_way and ends:
             reservation, worst = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
             ledger.settle(reservation, Usage(1, 0, 0, worst * data.draw(st.floats(0, 1))))
         else:

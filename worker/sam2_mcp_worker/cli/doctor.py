@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sam2_mcp_worker.cli.doctor_claude import claude_finding
 from sam2_mcp_worker.disk import check_data_dir
 from sam2_mcp_worker.engines.segmenter import segmenter_identity
 from sam2_mcp_worker.errors import WorkerError
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("data directory", lambda: _data_dir(settings)),
         ("port", lambda: _port(settings)),
         ("segmentation", lambda: _segmentation(settings)),
+        ("claude", lambda: asyncio.run(claude_finding(settings))),
         ("processes", lambda: asyncio.run(_processes(settings))),
     ]
     findings = [_check(name, check) for name, check in checks]

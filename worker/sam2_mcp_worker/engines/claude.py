@@ -91,7 +91,7 @@ class ClaudeVision:
         self._reserved = 0
         self._provider_trouble: _Trouble | None = None
         self._model_trouble: dict[VisionModel, _Trouble] = {}
-        self._check: asyncio.Task[None] | None = None
+        self._check: asyncio.Task[list[VisionError]] | None = None
 
     def __repr__(self) -> str:
         return f"<ClaudeVision [{self._limiter.in_flight} in flight, {self._limiter.waiting} waiting]>"
@@ -108,7 +108,7 @@ class ClaudeVision:
 
     async def start(self) -> None:
         """Look up today's costs, and the models in the background: serving does not wait for the network."""
-        self._ledger.refresh()
+        self.check_ledger()
         self._check = asyncio.create_task(self.check_models(), name="check of Claude's models")
 
     async def close(self) -> None:
@@ -119,15 +119,23 @@ class ClaudeVision:
         await self._client.close()
         self._ledger.close()
 
-    async def check_models(self) -> None:
-        """Ask the models endpoint about both models; costs nothing."""
+    def check_ledger(self) -> None:
+        """Look up what today has cost so far."""
+        if self._ledger.refresh():
+            self._provider_trouble = _Trouble(_unwritable(), time.monotonic() + TROUBLE_KEPT_S)
+
+    async def check_models(self) -> list[VisionError]:
+        """Ask the models endpoint about both models, which costs nothing; what is wrong with them."""
+        errors: list[VisionError] = []
         for model in MODELS:
-            state = self._models[model]
-            error = await check_model(self._client, state)
-            if error is not None:
-                self._remember(model, error)
-            if error is not None and error.kind in WHOLE_PROVIDER - {"model"}:
-                return
+            error = await check_model(self._client, self._models[model])
+            if error is None:
+                continue
+            self._remember(model, error)
+            errors.append(error)
+            if error.kind != "model":  # the other model fares no better
+                break
+        return errors
 
     @property
     def trouble(self) -> WorkerError | None:

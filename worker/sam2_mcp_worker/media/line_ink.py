@@ -38,7 +38,7 @@ CROP_MARGIN = 0.15  # of the height: what the calibration of font sizes expects 
 DARKER, LIGHTER = -1, 1
 END_REACH = 1.0  # of a row's height: a dash and the space after it
 END_SLACK_PX = 2
-RULE_SHARE = 0.8  # of a row's height: an upright line that tall is a rule, or the edge of a panel
+END_ROWS_PX = 3
 ROW_GAP = 0.2  # of a row's height; fine print set tight leaves 0.3 between rows
 
 
@@ -113,15 +113,16 @@ def _enough_rows(rows: list[Box], box: Box, text: str) -> list[Box]:
 
 
 def _with_ends(rgb: NDArray[np.uint8], row: Box, box: Box) -> Box:
-    """The row with dashes, stops and bullets at its ends, too small to look like print, as far as the box goes."""
+    """The row with what at its ends is too small or thin to look like print, as far as the box goes."""
     x0, y0, x1, y1 = row
     reach = round(END_REACH * (y1 - y0))
     left = max(0, x0 - reach, min(x0, box[0] - END_SLACK_PX))
     right = min(rgb.shape[1], x1 + reach, max(x1, box[2] + END_SLACK_PX))
-    band = rgb[y0:y1, left:right]
+    top, bottom = max(0, y0 - END_ROWS_PX), min(rgb.shape[0], y1 + END_ROWS_PX)
+    band = rgb[top:bottom, left:right]
     away = np.abs(band.astype(np.int16) - commonest_colour(band)).max(axis=2) > CONTRAST
-    share = away.mean(axis=0)
-    columns = left + np.flatnonzero((share > 0) & (share < RULE_SHARE))
+    goes_on = (away[0] & (top < y0)) | (away[-1] & (bottom > y1))  # a rule, the edge of a panel, the next line
+    columns = left + np.flatnonzero(away[y0 - top : y1 - top].any(axis=0) & ~goes_on)
     before, after = columns[columns < x0], columns[columns >= x1]
     return int(before.min(initial=x0)), y0, int(after.max(initial=x1 - 1)) + 1, y1
 

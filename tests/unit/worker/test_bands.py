@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sam2_mcp_worker.cursors import encode_cursor
+from sam2_mcp_worker.cursors import decode_cursor, encode_cursor
 from sam2_mcp_worker.engines.ports import TextLine
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.pipelines.bands import Place, deliver, from_cursor, settled_until_px, to_cursor
@@ -67,6 +67,18 @@ def test_a_tile_that_was_delivered_as_failed_is_named_in_the_cursor() -> None:
     cursor = to_cursor("read_text", KEY, result.next_place)
     assert cursor is not None
     assert from_cursor("read_text", KEY, cursor, ROWS) == Place(200, None, 0, frozenset({1}))
+
+
+def test_a_place_at_the_foot_has_all_lines_behind_it_and_a_cursor_keeps_what_else_it_carries() -> None:
+    foot = Place(400, failed=frozenset({2}))
+    delivery = deliver(
+        [line(1, 10)], foot, settled_px=200, height_px=400, failed=frozenset(), fit=lambda lines: len(lines)
+    )
+    assert delivery.lines == () and delivery.next_place is None
+    cursor = to_cursor("tool", "key", foot, {"r": [1, 2]})
+    assert cursor is not None
+    assert from_cursor("tool", "key", cursor, 3) == foot
+    assert decode_cursor(cursor, "tool", "key")["r"] == [1, 2]
 
 
 def test_nothing_settled_gives_the_same_place_again() -> None:

@@ -14,6 +14,7 @@ from tests.conftest import RunningWorker
 from tests.e2e.segmenting import on_loop
 from tests.fakes.shapes import scene
 
+from sam2_mcp_worker.artifacts import Artifacts
 from sam2_mcp_worker.engines.ports import Box, Region, TileReading
 from sam2_mcp_worker.jobs import Job
 from sam2_mcp_worker.media.pixels import PixelFile
@@ -178,3 +179,15 @@ async def test_a_network_or_a_disk_that_fails_leaves_boxes_that_may_be_tried_aga
     masks = RegionMasks(services, kept.stored, kept.image, pixels_in(tmp_path), tmp_path / "absent", "t")
     (cut,) = await on_loop(segmenting_worker, masks.cut([scene(WIDTH, HEIGHT).boxes[0]]))
     assert "mask" not in cut and cut["reason"] and masks.again
+
+
+async def test_a_mask_that_cannot_be_stored_leaves_its_box(
+    segmenting_worker: RunningWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = segmenting_worker.services
+    (tmp_path / "no folder").write_bytes(b"")
+    monkeypatch.setattr(services, "artifacts", Artifacts(tmp_path / "no folder", 1.0))
+    picture = picture_of(services, tmp_path, "kept")  # known to the network already
+    masks = RegionMasks(services, picture.stored, picture.image, pixels_in(tmp_path), tmp_path, "t")
+    (cut,) = await on_loop(segmenting_worker, masks.cut([scene(WIDTH, HEIGHT).boxes[1]]))
+    assert cut == {"reason": "its mask could not be stored"} and masks.again

@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from sam2_mcp_worker.media.mask_overlay import COLOURS, FRAME_PX, _drawable, draw_mask_overlay
+from sam2_mcp_worker.media.mask_overlay import COLOURS, FRAME_PX, draw_mask_overlay
 from sam2_mcp_worker.media.masks import tight_mask
 from sam2_mcp_worker.media.overlay_layout import Rect
+from sam2_mcp_worker.media.overlay_legend import drawable
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.rle import coco_rle
 
@@ -66,4 +67,4 @@ def test_a_legend_too_long_for_one_row_takes_several_and_leaves_room_for_the_pic
     ("words", "shown"), [("coin: 1, 3-5", "coin: 1, 3-5"), ("동전: 1", "label 2: 1"), ("동전", "label 2")]
 )
 def test_words_that_the_font_lacks_become_the_number_of_their_label(words: str, shown: str) -> None:
-    assert _drawable(words, 2) == shown
+    assert drawable(words, "label 2") == shown

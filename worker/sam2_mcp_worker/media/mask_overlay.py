@@ -7,7 +7,7 @@ the colour of their group, a frame where they have no mask, and a line of the le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,10 @@ from PIL import Image, ImageDraw
 from sam2_mcp_worker.media.box_styles import Rgb
 from sam2_mcp_worker.media.masks import Mask
 from sam2_mcp_worker.media.overlay_layout import Piece, Rect, Sheet, TagPlacer, lay_out_sheet
+from sam2_mcp_worker.media.overlay_legend import LegendEntry, Swatch, draw_legend, drawable, legend_height
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.rle import decode_runs, expand_runs
 from sam2_mcp_worker.media.sheet_picture import (
-    FOOT_INK,
     FOOT_PX,
     HALO,
     ink,
@@ -51,10 +51,6 @@ SIDE_MARGIN_PX = 8
 DOT_PX = 3
 CROSS_PX = 4
 FRAME_PX = 3
-LEGEND_ROW_PX = 20
-LEGEND_FONT_PX = 13
-# The font inside Pillow has Latin letters only; what it lacks would be a row of empty boxes.
-LAST_DRAWABLE = "\u024f"
 MISSING: Rgb = (90, 90, 90)
 POSITIVE: Rgb = (0, 130, 60)
 NEGATIVE: Rgb = (200, 0, 40)
@@ -129,7 +125,7 @@ def _draw(rgb: NDArray[np.uint8], objects: Sequence[_Object], legend: Sequence[s
     entries = _entries(objects, legend)
     sheet = lay_out_sheet((rgb.shape[1], rgb.shape[0]), boxes, side_px, SIDE_MARGIN_PX, FOOT_PX)
     if legend:  # how many rows it needs depends on the sheet's width
-        foot_px = FOOT_PX + LEGEND_ROW_PX * (_rows(entries, sheet, side_px) - 1)
+        foot_px = legend_height(entries, sheet, side_px)
         sheet = lay_out_sheet((rgb.shape[1], rgb.shape[0]), boxes, side_px, SIDE_MARGIN_PX, foot_px)
     base = scaled_pieces(rgb, sheet)
     busy = ink(base)
@@ -145,7 +141,7 @@ def _draw(rgb: NDArray[np.uint8], objects: Sequence[_Object], legend: Sequence[s
     placer = TagPlacer(busy)
     for item in objects:
         _draw_number(pen, sheet, item, regions[item.number], placer)
-    _draw_legend(pen, sheet, entries)
+    draw_legend(pen, sheet, entries)
     return picture
 
 
@@ -274,63 +270,28 @@ def _anchor(item: _Object, sheet: Sheet, regions: Sequence[_Region]) -> tuple[Pi
     return None
 
 
-Swatch = Callable[[ImageDraw.ImageDraw, int, int], None]
-"""Draws the sign of a legend's entry around a left edge and a middle line."""
-
-
-def _entries(objects: Sequence[_Object], legend: Sequence[str]) -> list[tuple[Swatch, int, str]]:
-    """Signs, their widths and words."""
+def _entries(objects: Sequence[_Object], legend: Sequence[str]) -> list[LegendEntry]:
+    """What the legend explains."""
     if legend:
         groups = sorted({item.group for item in objects if 0 < item.group <= len(legend)})
-        return [(_filled(COLOURS[(n - 1) % len(COLOURS)][0]), 20, _drawable(legend[n - 1], n)) for n in groups]
-    entries: list[tuple[Swatch, int, str]] = []
+        return [
+            LegendEntry(_filled(COLOURS[(n - 1) % len(COLOURS)][0]), 20, drawable(legend[n - 1], f"label {n}"))
+            for n in groups
+        ]
+    entries: list[LegendEntry] = []
     if any(item.mask.box_xyxy_px for item in objects):
-        entries.append((_filled(objects[0].colours[0]), 20, "object"))
+        entries.append(LegendEntry(_filled(objects[0].colours[0]), 20, "object"))
     if any(item.mask.box_xyxy_px is None for item in objects):
-        entries.append((lambda pen, x, y: _dotted(pen, (x, y - 6, x + 21, y + 7)), 20, "not found"))
+        entries.append(LegendEntry(lambda pen, x, y: _dotted(pen, (x, y - 6, x + 21, y + 7)), 20, "not found"))
     if any(point[2] for item in objects for point in item.points):
-        entries.append((lambda pen, x, y: _draw_point(pen, (x + 5, y), True), 10, "point on it"))
+        entries.append(LegendEntry(lambda pen, x, y: _draw_point(pen, (x + 5, y), True), 10, "point on it"))
     if any(not point[2] for item in objects for point in item.points):
-        entries.append((lambda pen, x, y: _draw_point(pen, (x + 5, y), False), 10, "point beside it"))
+        entries.append(LegendEntry(lambda pen, x, y: _draw_point(pen, (x + 5, y), False), 10, "point beside it"))
     return entries
 
 
 def _filled(colour: Rgb) -> Swatch:
     return lambda pen, x, y: pen.rectangle((x, y - 6, x + 20, y + 6), fill=colour)
-
-
-def _drawable(words: str, group: int) -> str:
-    """The words, or which label it is where the font lacks them."""
-    _, colon, numbers = words.rpartition(": ")
-    if all(character <= LAST_DRAWABLE for character in words):
-        return words
-    return f"label {group}{colon}{numbers if all(character <= LAST_DRAWABLE for character in numbers) else ''}"
-
-
-def _rows(entries: Sequence[tuple[Swatch, int, str]], sheet: Sheet, side_px: int) -> int:
-    """Rows of the legend; at most half of the sheet, so that a picture remains."""
-    rows = max((row for row, _ in _placed(entries, sheet)), default=0) + 1
-    return min(rows, max(1, side_px // (2 * LEGEND_ROW_PX)))
-
-
-def _placed(entries: Sequence[tuple[Swatch, int, str]], sheet: Sheet) -> list[tuple[int, int]]:
-    """Row and left edge of every entry."""
-    font, places, row, x = tag_font(LEGEND_FONT_PX), [], 0, sheet.margin_px
-    for _, width, words in entries:
-        length = width + 8 + round(font.getlength(words)) + 20
-        if x > sheet.margin_px and x + length > sheet.width_px:
-            row, x = row + 1, sheet.margin_px
-        places.append((row, x))
-        x += length
-    return places
-
-
-def _draw_legend(pen: ImageDraw.ImageDraw, sheet: Sheet, entries: Sequence[tuple[Swatch, int, str]]) -> None:
-    font, foot = tag_font(LEGEND_FONT_PX), max(piece.target[3] for piece in sheet.pieces)
-    for (swatch, width, words), (row, x) in zip(entries, _placed(entries, sheet), strict=True):
-        y = foot + FOOT_PX // 2 + row * LEGEND_ROW_PX
-        swatch(pen, x, y)
-        pen.text((x + width + 8, y), words, fill=FOOT_INK, font=font, anchor="lm")
 
 
 TASKS = {"draw_mask_overlay": draw_mask_overlay}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.conftest import RunningWorker, serving
 from tests.e2e.tools import Agent
@@ -127,6 +128,11 @@ async def test_image_pages_are_read_by_the_model_and_their_regions_are_in_points
             assert near["box_xyxy_pt"] == pytest.approx(box_pt, abs=3)
             if region.text_height_px:
                 assert near["text_height_pt"] == pytest.approx(region.text_height_px / 2, rel=0.2)
+    async with httpx.AsyncClient(base_url=reading.base_url) as client:
+        report = (await client.get(f"/artifacts/{results[-1]['report'].removeprefix('artifact://')}")).text
+    assert FAST in report
+    assert report.count('class="region" dir="auto">coin ·') == 1
+    assert report.count('class="region" dir="auto">seal ·') == 2
 
 
 async def test_the_same_document_three_times_is_covered_alike_and_paid_for_once(
@@ -263,8 +269,9 @@ async def test_without_a_provider_regions_are_not_available_and_never_an_empty_l
     path = tmp_path / "local.pdf"
     path.write_bytes(document([good_page("Nobody looks here")]))
     agent = Caller(worker)
-    result, cost = await agent.inspect(source=await agent.upload(path), labels=["coin"])
+    result, cost = await agent.inspect(source=await agent.upload(path), labels=["default"])
     assert cost == {}
+    assert "coin" in result["labels"]
     assert result["pages"][0]["regions_status"] == "not_available"
     assert "regions" not in result["pages"][0]
     assert "ANTHROPIC_API_KEY" in result["regions_not_available"]["mend"]

@@ -104,16 +104,16 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
     tile_count = 0
     if services.vision is not None and mode == "auto":
         tile_count = await count_tiles_of_call(services, pdf, document_key, numbers, labels, deadline)
-    choice = choose_page_readers(services, mode, tile_count, labels)
-    key = cache_key(*asked, choice.readers.wanted)
+    chosen = choose_page_readers(services, mode, tile_count, labels)
+    key = cache_key(*asked, chosen.readers.wanted)
 
     async def start(job: Job) -> None:
-        job.again = choice.readers.stand_in
-        await _inspect_pages(services, job, pdf, document_key, choice.readers)
+        job.again = chosen.readers.stand_in
+        await _inspect_pages(services, job, pdf, document_key, chosen.readers)
 
     # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
     async with services.jobs.join(key, tuple(numbers), start, retry=not request.cursor.strip()) as job:
-        choice = job.notes.setdefault("choice", choice)  # who reads was settled when the job began
+        choice: PageChoice = job.notes.setdefault("choice", chosen)  # who reads was settled when the job began
         max_chars = services.settings.result_max_chars
         await _wait(job, deadline, progress, lambda: fills_a_result(job.coverage, before, max_chars, request.detailed))
         job.raise_error()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines import claude_retry
 from sam2_mcp_worker.engines.claude_answer import Cut, read_answer
 from sam2_mcp_worker.engines.claude_client import Answer, ClaudeClient, Question
-from sam2_mcp_worker.engines.claude_errors import MEANWHILE
+from sam2_mcp_worker.engines.claude_errors import MEANWHILE, Failure
 from sam2_mcp_worker.engines.claude_models import ModelState, check_model
 from sam2_mcp_worker.engines.claude_prompt import answer_schema, prompt_version, request_text
 from sam2_mcp_worker.engines.ports import Sight, TilePicture, VisionModel, Wanted
@@ -62,7 +63,7 @@ class _Course:
 
     best: Answer = field(default_factory=Answer)
     tries: int = 0
-    broken: int = 0
+    failed: Counter[claude_retry.How] = field(default_factory=Counter)
     plain: bool = False
 
 
@@ -257,20 +258,18 @@ class ClaudeVision:
 
     async def _wait_to_retry(self, answer: Answer, course: _Course, until: Deadline) -> VisionError | None:
         """Wait until the next try; or why there is none."""
-        failure = answer.failure
-        if failure is None:  # the stream ended, but the model had not
-            error, asked_s, retry = _broken_off(), None, True
-        else:
-            error, asked_s, retry = failure.error, failure.asked_s, failure.retry
-            if failure.plainer and self._guarded and not course.plain:
-                course.plain = True
-                return None
-        course.broken += answer.begun
-        if not retry or course.tries >= claude_retry.MAX_TRIES or course.broken >= claude_retry.MAX_BROKEN:
-            return error
-        wait_s = claude_retry.wait_s(course.tries, asked_s, random.random())  # noqa: S311  (spreads waits, no secret)
+        # Without a failure the stream has ended, but the model has not.
+        failure = answer.failure or Failure(_broken_off(), retry=True, how="broken")
+        if failure.plainer and self._guarded and not course.plain:
+            course.plain = True
+            return None
+        how = "broken" if answer.begun else failure.how
+        course.failed[how] += 1
+        if not failure.retry or course.failed[how] >= claude_retry.MAX_TRIES[how]:
+            return failure.error
+        wait_s = claude_retry.wait_s(course.tries, failure.asked_s, random.random())  # noqa: S311  (spreads waits, no secret)
         if wait_s + claude_retry.SHORTEST_TRY_S > until.remaining_s():
-            return _does_not_fit(error, asked_s, until)
+            return _does_not_fit(failure.error, failure.asked_s, until)
         await asyncio.sleep(wait_s)
         return None
 

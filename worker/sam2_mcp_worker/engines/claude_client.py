@@ -78,7 +78,7 @@ class Answer:
     def tokens(self, input_estimate: int) -> Usage:
         """Tokens to book. Where the provider had no time to tell, they are estimated from what was sent and came."""
         if not self.begun:
-            unknown = self.timed_out or self.failure is None or self.failure.sent
+            unknown = self.timed_out or self.failure is None or self.failure.how == "broken"
             return Usage(1, input_estimate if unknown else 0, 0)
         estimate = 0 if self.stop_reason else -(-len(self.text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
         return Usage(1, self.input_tokens, max(self.output_tokens, estimate))

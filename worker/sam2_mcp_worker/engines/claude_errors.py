@@ -11,12 +11,11 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import anthropic
 import httpx2
 
-from sam2_mcp_worker.engines.claude_retry import may_retry, retry_after_s
+from sam2_mcp_worker.engines.claude_retry import How, may_retry, retry_after_s
 from sam2_mcp_worker.engines.vision_errors import Kind, VisionError
 
 MEANWHILE = "texts are read by the local engine meanwhile"
@@ -49,15 +48,15 @@ NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, http
 class Failure:
     """`error` for the agent; `retry`: the same request may succeed, after `asked_s` if the server said so.
 
-    `plainer`: leaving out what older gateways do not know may help. `sent` tells that the provider may have worked on
-    the request, and counts it.
+    `plainer`: leaving out what older gateways do not know may help. `how` far the request came tells how often it is
+    tried again, and what it cost.
     """
 
     error: VisionError
     retry: bool = False
     asked_s: float | None = None
     plainer: bool = False
-    sent: bool = False
+    how: How = "busy"
 
 
 def explain(error: Exception, *, model_id: str, secret: str) -> Failure:
@@ -66,14 +65,12 @@ def explain(error: Exception, *, model_id: str, secret: str) -> Failure:
         return _explain_status(error, model_id, secret)
     cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) and error.__cause__ else error
     if isinstance(cause, NOT_SENT):
-        # A name that is not found, a refused port or a wrong certificate fail at once, and may be over in a moment;
-        # a silent network eats seconds of each try.
-        return Failure(_unreachable(cause, secret), retry=not isinstance(cause, httpx2.TimeoutException))
+        return Failure(_unreachable(cause, secret), retry=_may_open(cause), how="unsent")
     if isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL | httpx2.LocalProtocolError):
         return Failure(_vision("gateway", "the address or a header of the requests is not valid", cause, secret))
     if isinstance(cause, httpx2.TransportError | httpx2.StreamError | anthropic.APIConnectionError):
-        return Failure(_vision("unreachable", "the connection broke off", cause, secret), retry=True, sent=True)
-    return Failure(_no_messages_api("its answer is not in the format of the Messages API", cause, secret), sent=True)
+        return Failure(_vision("unreachable", "the connection broke off", cause, secret), retry=True, how="broken")
+    return Failure(_no_messages_api("its answer is not in the format of the Messages API", cause, secret), how="broken")
 
 
 def _explain_status(error: anthropic.APIStatusError, model_id: str, secret: str) -> Failure:
@@ -89,7 +86,9 @@ def _explain_status(error: anthropic.APIStatusError, model_id: str, secret: str)
     if may_retry(status, {} if in_stream else headers):
         asked = None if in_stream else retry_after_s(headers, time.time())
         told = f"the provider is overloaded or limits our rate (HTTP {status})"
-        return Failure(_status_error("overloaded", told, error, secret), retry=True, asked_s=asked, sent=in_stream)
+        return Failure(_status_error("overloaded", told, error, secret), retry=True, asked_s=asked)
+    if status == 407:
+        return Failure(_status_error("unreachable", "the proxy wants a name and password", error, secret))
     if error.type is None:
         what = f"it answered HTTP {status} in a form that the Messages API does not have"
         # A gateway that checks requests by itself complains of unknown fields in its own words.
@@ -177,6 +176,13 @@ def _network_reason(error: BaseException) -> str:
     return "the connection was refused or broke off"
 
 
+def _may_open(error: BaseException) -> bool:
+    """Whether a moment later may be better: not for names, certificates and proxies, nor where nothing answered."""
+    if isinstance(error, httpx2.ProxyError | httpx2.TimeoutException):
+        return False
+    return not any(isinstance(cause, ssl.SSLError | socket.gaierror) for cause in _causes(error))
+
+
 def _causes(error: BaseException) -> list[BaseException]:
     found: list[BaseException] = []
     current: BaseException | None = error
@@ -192,8 +198,3 @@ def scrub(text: str, secret: str) -> str:
         text = text.replace(secret, "***")
     text = re.sub(r"[A-Za-z0-9+/=_-]{40,}", "***", text)
     return " ".join(text.split())[:LOGGED_CHARS]
-
-
-def known_type(error: Any) -> bool:
-    """Whether an error body is one of the API's own."""
-    return isinstance(error, anthropic.APIStatusError) and str(error.type) in STATUS_OF_TYPE

@@ -5,16 +5,18 @@ from __future__ import annotations
 import email.utils
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 # The first wait without a word from the server, doubled each time up to the last; the SDK's own figures.
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 8.0
 # `retry-after: 0` must not become a busy loop.
 SHORTEST_WAIT_S = 0.1
-# Each try sends megabytes. With the waits above six of them take 15 s.
-MAX_TRIES = 6
-# A stream that breaks off was paid for, so it is begun anew less often.
-MAX_BROKEN = 3
+How = Literal["busy", "broken", "unsent"]
+"""The provider could not take the request; it began to work on it (which is paid for); it was never reached."""
+# Each try sends megabytes. With the waits above six of them take 15 s. What was paid for is begun anew less often, and
+# a port where nobody listens rarely opens while one waits.
+MAX_TRIES: dict[How, int] = {"busy": 6, "broken": 3, "unsent": 2}
 # With less time left than this no answer can be expected; the quickest ones take about a second.
 SHORTEST_TRY_S = 0.5
 

@@ -140,7 +140,8 @@ async def test_labels_are_a_closed_list_in_schema_and_prompt_and_nothing_else_is
     assert label == {"type": "string", "enum": ["coin", "magic wand"]}
     assert "pile of coins" in asked.text and "magic wand" in asked.text, "the pack defines coins, nobody a wand"
     assert result["regions"]["labels"] == ["coin", "magic wand"]
-    assert result["regions"].get("found") == []
+    assert result["regions"]["found"] == [] and result["regions"]["complete"] is False
+    assert "made no sense" in result["regions"]["unlooked_areas"][0]["reason"]
     assert result["lines"]
 
 
@@ -186,6 +187,7 @@ async def test_a_part_that_nobody_looked_at_is_named_and_no_label_is_called_abse
     regions = result["regions"]
     assert regions["complete"] is False and regions["found"]
     (area,) = regions["unlooked_areas"]
+    assert regions["unlooked"] == 1
     assert "refused" in area["reason"]
     x0, y0, x1, y1 = area["box_xyxy_px"]
     assert (x0, x1) == (0, HALF.width_px) and y1 - y0 < HALF.height_px

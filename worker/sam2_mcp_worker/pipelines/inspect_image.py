@@ -35,8 +35,13 @@ from sam2_mcp_worker.spending import Usage
 TOOL = "inspect_image"
 # Regions have at most this share of a result, so that a picture of a thousand coins does not hold up its text.
 REGIONS_SHARE = 0.5
-# Everything of a result but its lines and regions: coverage, labels, addresses, cursor.
+# Everything of a result but its lines, regions, labels and areas: coverage, notes, addresses, cursor.
 FRAME_CHARS = 1500
+# Of a page of 250 tiles that nobody could look at, the first areas say all; their number is told, and the coverage.
+MAX_AREAS = 20
+AREA_REASON_CHARS = 160
+# What lines and regions have at least, whatever else there is to say.
+LEAST_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +60,15 @@ class RegionResult:
     """What there is to say of regions: `missing` when nobody looked for any, else those of this call.
 
     `total` are settled by now. `complete` says that every part of the picture was looked at and all are in this result
-    or an earlier one; `unlooked` are parts in which some may have been missed.
+    or an earlier one; in `unlooked` parts some may have been missed: the first of them are `unlooked_areas`.
     """
 
     missing: WorkerError | None
     found: list[dict[str, Any]]
     total: int
     complete: bool
-    unlooked: list[Area]
+    unlooked: int
+    unlooked_areas: list[Area]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class ImageInspection:
     coverage: Coverage[int, Any]
     lines: ImageLines
     merged: PictureReading
+    failed_areas: list[Area]
     regions: RegionResult
     notes: list[str]
     overlay: Artifact | None
@@ -108,7 +115,9 @@ async def inspect_image(services: Services, request: Request) -> ImageInspection
         job.again = job.again or regions.again
         settled = regions.settled and job.finished
         spent = job.spent.take()
-    budget = services.settings.result_max_chars - FRAME_CHARS
+    failed_areas, unlooked_areas = _few(merged.unread), _few(merged.unlooked)
+    names = tuple(label.name for label in labels)
+    budget = _budget(services.settings.result_max_chars, names, failed_areas, unlooked_areas)
     chosen = next_regions(regions.found, after, lambda one: _chars(described(one)), int(budget * REGIONS_SHARE))
     found = [described(one) for one in chosen]
     lines = image_lines(
@@ -123,16 +132,18 @@ async def inspect_image(services: Services, request: Request) -> ImageInspection
     all_told = settled and (not regions.found or regions.found[-1].place <= last)
     return ImageInspection(
         picture=picture,
-        labels=tuple(label.name for label in labels),
+        labels=names,
         coverage=coverage,
         lines=lines,
         merged=merged,
+        failed_areas=failed_areas,
         regions=RegionResult(
             missing=_missing(picture, coverage, merged),
             found=found,
             total=len(regions.found),
             complete=all_told and coverage.complete and not merged.unlooked,
-            unlooked=list(merged.unlooked),
+            unlooked=len(merged.unlooked),
+            unlooked_areas=unlooked_areas,
         ),
         notes=[*picture.notes(merged), *([] if settled else services.loading_notes())],
         overlay=_artifact(services, regions.overlay) if settled else None,
@@ -186,7 +197,16 @@ def described(found: FoundRegion) -> dict[str, Any]:
     }
 
 
-def _chars(fields: dict[str, Any]) -> int:
+def _few(areas: Sequence[Area]) -> list[Area]:
+    return [(box, reason[:AREA_REASON_CHARS]) for box, reason in areas[:MAX_AREAS]]
+
+
+def _budget(max_chars: int, *told: Sequence[Any]) -> int:
+    """Characters for lines and regions beside what is told anyway."""
+    return max(int(LEAST_SHARE * max_chars), max_chars - FRAME_CHARS - sum(_chars(part) for part in told))
+
+
+def _chars(fields: Any) -> int:
     return len(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 

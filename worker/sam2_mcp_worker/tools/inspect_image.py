@@ -9,6 +9,7 @@ from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from sam2_mcp_worker.pipelines.inspect_image import ImageInspection, RegionResult, Request, inspect_image
+from sam2_mcp_worker.pipelines.read_picture import Area
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.coverage import CoverageModel
 from sam2_mcp_worker.tools.mode import ModeArgument
@@ -71,9 +72,8 @@ class Regions(BaseModel):
     ]
     total: Annotated[int | None, Field(description="Regions found so far, those of earlier results included")] = None
     found: Annotated[list[RegionModel] | None, Field(description="Regions of this result")] = None
-    unlooked_areas: Annotated[list[FailedArea] | None, Field(description="Parts where some may have been missed")] = (
-        None
-    )
+    unlooked: Annotated[int | None, Field(description="Parts where some may have been missed")] = None
+    unlooked_areas: Annotated[list[FailedArea] | None, Field(description="The first of these parts")] = None
 
 
 class InspectedImage(BaseModel):
@@ -106,8 +106,13 @@ def _regions(labels: tuple[str, ...], result: RegionResult) -> Regions:
         complete=result.complete,
         total=result.total,
         found=[RegionModel(**fields) for fields in result.found],
-        unlooked_areas=[FailedArea(box_xyxy_px=list(box), reason=reason) for box, reason in result.unlooked] or None,
+        unlooked=result.unlooked or None,
+        unlooked_areas=_areas(result.unlooked_areas),
     )
+
+
+def _areas(areas: list[Area]) -> list[FailedArea] | None:
+    return [FailedArea(box_xyxy_px=list(box), reason=reason) for box, reason in areas] or None
 
 
 def _model(result: ImageInspection) -> InspectedImage:
@@ -124,7 +129,7 @@ def _model(result: ImageInspection) -> InspectedImage:
         lines=[Line.of(line) for line in told.lines],
         undetected_ink=told.undetected_ink,
         undetected_ink_boxes_px=[list(box) for box in told.undetected_ink_boxes],
-        failed_areas=[FailedArea(box_xyxy_px=list(box), reason=reason) for box, reason in merged.unread] or None,
+        failed_areas=_areas(result.failed_areas),
         truncated_areas_px=[list(box) for box in merged.truncated] or None,
         overlay=result.overlay.uri if result.overlay else None,
         cursor=result.cursor,

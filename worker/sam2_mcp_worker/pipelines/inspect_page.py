@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,24 +99,33 @@ class PageInspector:
     @asynccontextmanager
     async def _drawn(self) -> AsyncIterator[DrawnPage]:
         """The page, analysed and rendered, as long as its pixels are needed."""
-        request, decoders = self._request, self._services.decoders
-        max_pixels = self._services.settings.max_picture_pixels
-        page = await request.pdf.read_page(decoders, request.page_number, timeout_s=self._timeout_s, job=request.job)
-        px_per_pt = suggested_px_per_pt(page, max_pixels)
-        async with request.room.for_page(rendered_size_px(page.width_pt, page.height_pt, px_per_pt)):
-            async with request.room.drawing:
-                pixels = await request.pdf.render_page(
-                    decoders,
-                    request.page_number,
-                    px_per_pt=px_per_pt,
-                    out_path=self._workdir / "page.rgb",
-                    max_pixels=max_pixels,
+        room = self._request.room
+        async with AsyncExitStack() as stack:
+            async with room.drawing:
+                page = await self._request.pdf.read_page(
+                    self._services.decoders,
+                    self._request.page_number,
                     timeout_s=self._timeout_s,
-                    job=request.job,
+                    job=self._request.job,
                 )
+                px_per_pt = suggested_px_per_pt(page, self._services.settings.max_picture_pixels)
+                size_px = rendered_size_px(page.width_pt, page.height_pt, px_per_pt)
+                await stack.enter_async_context(room.for_page(size_px))
+                pixels = await self._render(px_per_pt)
             layer = await self._believed_layer(page, pixels, px_per_pt)
             known = [LayerLine(line["text"], scaled(line["box_xyxy_pt"], px_per_pt)) for line in layer]
             yield DrawnPage(page, pixels, px_per_pt, layer, known)
+
+    async def _render(self, px_per_pt: float) -> PixelFile:
+        return await self._request.pdf.render_page(
+            self._services.decoders,
+            self._request.page_number,
+            px_per_pt=px_per_pt,
+            out_path=self._workdir / "page.rgb",
+            max_pixels=self._services.settings.max_picture_pixels,
+            timeout_s=self._timeout_s,
+            job=self._request.job,
+        )
 
     async def _believed_layer(self, page: PdfPage, pixels: PixelFile, px_per_pt: float) -> list[dict[str, Any]]:
         """The text layer's lines, or none when the picture contradicts them."""

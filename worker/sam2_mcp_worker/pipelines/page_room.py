@@ -16,8 +16,8 @@ PAGE_ROOM_BYTES = 2 * MAX_PIXELS * BYTES_PER_PIXEL
 class PageRoom:
     """What the pages of one job share.
 
-    `drawing` lets as many pages be drawn at once as there are decoders: all pages of a job begin together, and the
-    tiles of the first would else wait in the decoders' queue until the last page is drawn.
+    `drawing` lets as many pages be analysed and drawn at once as there are decoders: all pages of a job begin together,
+    and the tiles of the first would else wait in the decoders' queue until the last page is drawn.
     """
 
     def __init__(self, *, drawn_at_once: int, max_bytes: int = PAGE_ROOM_BYTES) -> None:

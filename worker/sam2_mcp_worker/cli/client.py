@@ -89,12 +89,16 @@ class WorkerClient:
         transport = streamable_http_client(
             f"{self._base_url}/mcp", http_client=http, max_sse_event_size=MAX_EVENT_BYTES
         )
-        await self._check_reachable()
+        await self.check_reachable()
         async with http, Client(transport, mode="legacy") as client:
             yield client
 
-    async def _check_reachable(self) -> None:
-        """Say in one line what the MCP client would say in a group of exceptions."""
+    async def check_reachable(self) -> None:
+        """Say in one line what the MCP client would say in a group of exceptions.
+
+        Raises:
+            WorkerError: nobody answers there, or no worker.
+        """
         try:
             async with httpx.AsyncClient(trust_env=False, headers=self._headers, timeout=10) as client:
                 answer = await client.get(f"{self._base_url}/version")

@@ -9,8 +9,10 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from sam2_mcp_worker.cli import doctor_image
 from sam2_mcp_worker.cli.doctor_claude import claude_finding
 from sam2_mcp_worker.disk import check_data_dir
 from sam2_mcp_worker.engines.segmenter import segmenter_identity
@@ -32,13 +34,18 @@ class Finding:
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Declare the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "doctor", help="check settings, language data, disk and engines"
+        "doctor", help="check settings, language data, disk and engines; `doctor image` follows a picture to the client"
     )
+    parser.add_argument("what", nargs="?", choices=("image",), help="image: send a picture along the whole road")
+    parser.add_argument("file", nargs="?", type=Path, help="the picture; without it a test picture is drawn")
+    parser.add_argument("--url", help="image: a worker that runs already; without it one is started for this")
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 when one failed."""
+    if arguments.what == "image":
+        return doctor_image.run(arguments)
     settings = Settings()
     checks: list[tuple[str, Callable[[], str]]] = [
         ("bind", lambda: _bind(settings)),

@@ -32,6 +32,15 @@ async def test_text_and_pictures_come_with_their_types(worker: RunningWorker) ->
     assert (blob.mime_type, base64.b64decode(blob.blob)) == ("image/jpeg", b"\xff\xd8\xff")  # type: ignore[union-attr]
 
 
+async def test_json_comes_as_text_and_what_is_no_text_as_bytes(worker: RunningWorker) -> None:
+    right = worker.services.artifacts.put('{"가": 1}'.encode(), name="a.json", mime_type="application/json")
+    wrong = worker.services.artifacts.put(b"\xff", name="b.json", mime_type="application/json")
+    async with WorkerClient(worker.base_url, worker.token).session() as session:
+        (text,) = (await session.read_resource(right.uri)).contents
+        (blob,) = (await session.read_resource(wrong.uri)).contents
+    assert text.text == '{"가": 1}' and blob.blob == "/w=="  # type: ignore[union-attr]
+
+
 async def test_unknown_and_too_large_ones_say_so(worker: RunningWorker) -> None:
     large = worker.services.artifacts.put(b"x" * (MAX_RESOURCE_BYTES + 1), name="l.bin", mime_type="image/png")
     async with WorkerClient(worker.base_url, worker.token).session() as session:

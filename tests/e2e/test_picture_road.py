@@ -57,6 +57,13 @@ def artifact(worker: RunningWorker, data: bytes, mime_type: str, name: str = "a.
     return worker.services.artifacts.put(data, name=name, mime_type=mime_type)
 
 
+def swept(worker: RunningWorker, data: bytes, mime_type: str) -> Artifact:
+    """One whose file goes while a call is about to read it."""
+    gone = artifact(worker, data, mime_type)
+    worker.services.artifacts.get(gone.handle)[1].unlink()
+    return gone
+
+
 @pytest.fixture(scope="module")
 def overlay(worker: RunningWorker) -> Artifact:
     """Larger than a thumb and than what goes inline, as JPEG."""
@@ -119,6 +126,7 @@ def test_what_cannot_be_shown_is_a_link_and_the_result_says_why(worker: RunningW
         (artifact(worker, b"<svg/>", "image/png"), 60, "unsupported_image"),
         (Artifact("art_" + "x" * 22, "gone.png", "image/png", 1), 60, "artifact_unknown"),
         (overlay, 0, "deadline"),
+        (swept(worker, whole, "image/jpeg"), 60, "artifact_gone"),
     )
     for picture, within_s, code in cases:
         answer = sent(worker, "thumb", pictures=[picture], within_s=within_s)
@@ -143,6 +151,7 @@ def test_a_sound_under_a_wrong_type_or_above_the_cap_is_a_link(worker: RunningWo
     for sound, code in (
         (artifact(worker, mp3, "audio/wav"), "media_type_mismatch"),
         (artifact(worker, mp3 + b"\0" * 800_000, "audio/mpeg"), "too_large"),
+        (swept(worker, mp3, "audio/mpeg"), "artifact_gone"),
     ):
         answer = sent(worker, "inline", sounds=[sound])
         assert kinds(answer) == ["text", "resource_link"]
@@ -158,7 +167,8 @@ def test_a_report_is_embedded_whole_on_request_for_people_and_linked_always(work
     assert isinstance(embedded, EmbeddedResource) and embedded.annotations is not None
     assert embedded.resource.uri == report.uri and embedded.resource.text == "<p>보고서</p>"  # type: ignore[union-attr]
     assert embedded.annotations.audience == ["user"]
-    for other in (artifact(worker, b"\xff\xfe", "text/html"), artifact(worker, b"x" * 800_000, "text/html")):
+    # The last one is small enough until it is quoted.
+    for other in (artifact(worker, data, "text/html") for data in (b"\xff\xfe", b"x" * 800_000, b"\n" * 600_000)):
         assert kinds(sent(worker, "inline", documents=[other])) == ["text", "resource_link"]
     assert kinds(sent(worker, "auto", documents=[report])) == ["text", "resource_link"]
 

@@ -52,16 +52,20 @@ def saved(folder: Path, picture: Image.Image, form: str = "PNG", **options: Any)
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_a_small_picture_comes_through_pixel_by_pixel_whatever_its_mode(mode: str, tmp_path: Path) -> None:
-    ramp = np.arange(40 * 30, dtype=np.uint32).reshape(30, 40)
+    ramp = np.arange(40 * 30, dtype=np.uint32).reshape(30, 40) // 5
     if mode == "I;16":
-        source = Image.fromarray((ramp * 50).astype(np.uint16))
+        source = Image.fromarray((ramp * 250).astype(np.uint16))
     else:
-        source = Image.fromarray((ramp % 256).astype(np.uint8)).convert(mode)
+        source = Image.fromarray(ramp.astype(np.uint8)).convert(mode)
     facts, picture = made(saved(tmp_path, source))
     assert facts["mime_type"] == "image/png" and (facts["of_width_px"], facts["of_height_px"]) == (40, 30)
-    wanted = (ramp * 50 / 257).astype(np.uint8) if mode == "I;16" else np.asarray(source.convert("L"))
+    wanted = (ramp * 250 / 257).astype(np.uint8) if mode == "I;16" else np.asarray(source.convert("L"))
     assert np.abs(np.asarray(picture.convert("L")).astype(int) - wanted).max() <= 1
     assert picture.mode == ("L" if mode in ("1", "L") else "RGB")
+    _, small = made(tmp_path / "in.png", side=20)
+    assert small.size == (20, 15) and small.mode == picture.mode
+    wanted = np.asarray(picture.convert("L").resize((20, 15), Image.Resampling.BOX)).astype(int)
+    assert np.abs(np.asarray(small.convert("L")) - wanted).mean() < (40 if mode == "1" else 2)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def _lines_of(glyphs: Shapes, size: tuple[int, ...]) -> list[Box]:
 def line_numbers(glyphs: Shapes, size: tuple[int, ...]) -> NDArray[np.int32]:
     """For each glyph the number of its line: glyphs near each other along and across it share one."""
     reach = np.zeros(size[:2], np.uint8)
-    for x, y, wide, tall in glyphs:
+    for x, y, wide, tall in glyphs.tolist():
         along, across = max(2, round(REACH_HEIGHTS[0] * tall)), max(1, round(REACH_HEIGHTS[1] * tall))
         reach[max(0, y - across) : y + tall + across, max(0, x - along) : x + wide + along] = 1
     _, labels = cv2.connectedComponents(reach)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,6 +37,7 @@ ENOUGH = 0.8
 COVER = 0.1  # of a row's height: what its ink explains around it
 CROP_MARGIN = 0.15  # of the height: what the calibration of font sizes expects around the ink
 DARKER, LIGHTER = -1, 1
+LEVELS = np.arange(256)[:, None]
 END_REACH = 1.0  # of a row's height: a dash and the space after it
 END_SLACK_PX = 2
 END_ROWS_PX = 3
@@ -120,7 +122,7 @@ def _with_ends(rgb: NDArray[np.uint8], row: Box, box: Box) -> Box:
     right = min(rgb.shape[1], x1 + reach, max(x1, box[2] + END_SLACK_PX))
     top, bottom = max(0, y0 - END_ROWS_PX), min(rgb.shape[0], y1 + END_ROWS_PX)
     band = rgb[top:bottom, left:right]
-    away = np.abs(band.astype(np.int16) - commonest_colour(band)).max(axis=2) > CONTRAST
+    away = cv2.LUT(band, _strong_of(commonest_colour(band)).astype(np.uint8)[None]).any(axis=2)
     goes_on = (away[0] & (top < y0)) | (away[-1] & (bottom > y1))  # a rule, the edge of a panel, the next line
     columns = left + np.flatnonzero(away[y0 - top : y1 - top].any(axis=0) & ~goes_on)
     before, after = columns[columns < x0], columns[columns >= x1]
@@ -136,9 +138,16 @@ def _ink_of(rgb: NDArray[np.uint8], box: Box) -> list[int]:
     window = rgb[top:bottom, left:right]
     if not window.size:
         return [0, 0, 0]
-    away = window.reshape(-1, 3).astype(np.int16) - commonest_colour(window)
-    strong = np.where(np.abs(away) > CONTRAST, away, 0)
-    return [int(sign) for sign in np.sign(strong.sum(axis=0))]
+    ground = commonest_colour(window)
+    away = np.where(_strong_of(ground), LEVELS - ground, 0)
+    counts = np.stack([np.bincount(window[:, :, colour].ravel(), minlength=256) for colour in range(3)], axis=1)
+    return [int(sign) for sign in np.sign((counts * away).sum(axis=0))]
+
+
+def _strong_of(ground: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """For each level of each colour whether it is ink on this ground; (256, 3)."""
+    strong: NDArray[np.bool_] = np.abs(LEVELS - ground) > CONTRAST
+    return strong
 
 
 def _glyphs_of_lines(glyphs: Shapes, boxes: Sequence[Box], size: tuple[int, ...]) -> list[Shapes]:
@@ -162,33 +171,28 @@ def _whole_rows(
     """A row that a box only touched half of goes to the line which has most of it."""
     weight = glyphs[:, 2] * glyphs[:, 3]
     centre_x = glyphs[:, 0] + glyphs[:, 2] / 2
+    asked = line_of.copy()
     for row in np.unique(row_of):
         members = row_of == row
-        voters = np.unique(line_of[members & (line_of >= 0)])
-        spans = [_grown(boxes[v], REACH_ALONG, 0, REACH_PX) for v in voters]
-        for voter, span in zip(voters, spans, strict=True):
-            here = members & (centre_x > span[0]) & (centre_x < span[2])
-            has, whole = weight[here & (line_of == voter)].sum(), weight[here].sum()
-            if has > whole / 2:
-                line_of[here & (line_of == -1)] = voter
-                if _one_row(glyphs[here]):
-                    line_of[here] = voter
+        for voter in np.unique(asked[members & (asked >= 0)]):
+            left, _, right, _ = _grown(boxes[voter], REACH_ALONG, 0, REACH_PX)
+            here = members & (centre_x > left) & (centre_x < right)
+            if weight[here & (asked == voter)].sum() > weight[here].sum() / 2:
+                line_of[here & (asked == -1)] = voter
+                for other in np.unique(asked[here & (asked >= 0)]) if len(_rows(glyphs[here])) == 1 else ():
+                    # A line that has more glyphs elsewhere only strayed into this row; one that has not stands in it.
+                    if (members & (asked == other)).sum() < (asked == other).sum() / 2:
+                        line_of[here & (asked == other)] = voter
     return [glyphs[line_of == number] for number in range(len(boxes))]
-
-
-def _one_row(glyphs: Shapes) -> bool:
-    return len(_rows(glyphs)) == 1
 
 
 def _rows(glyphs: Shapes) -> list[Box]:
     """The boxes of the rows that glyphs stand in, from the top down: bands of px with ink, by glyph boxes."""
-    spans = sorted((int(y), int(y + tall)) for _, y, _, tall in glyphs)
-    bands: list[list[int]] = []
-    for top, bottom in spans:
-        if bands and top < bands[-1][1]:
-            bands[-1][1] = max(bands[-1][1], bottom)
-        else:
-            bands.append([top, bottom])
+    order = np.argsort(glyphs[:, 1], kind="stable")
+    tops = glyphs[order, 1]
+    deepest = np.maximum.accumulate(tops + glyphs[order, 3])
+    first = np.flatnonzero(np.append(True, tops[1:] >= deepest[:-1]))
+    bands = zip(tops[first], deepest[np.append(first[1:], len(tops)) - 1], strict=True)
     rows = []
     for top, bottom in bands:
         x, y, wide, tall = glyphs[(glyphs[:, 1] >= top) & (glyphs[:, 1] < bottom)].T

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -238,6 +240,35 @@ async def test_calls_that_end_early_deliver_what_is_settled_and_go_on_even_after
     assert squeezed(texts) == squeezed([line.text for line in LONG.lines])
     numbers = [region["number"] for result in results for region in result.regions.found]
     assert numbers == list(range(1, len(LONG.shapes) + 1))
+
+
+async def test_text_does_not_wait_for_masks_and_regions_come_with_theirs(
+    claude: FakeClaude, seeing: RunningWorker, tmp_path: Path
+) -> None:
+    claude.play(Script())
+    handle = await Agent(seeing).upload(BROKEN[1].write(tmp_path))
+    pool = seeing.services.sam_pool
+    assert pool is not None
+    child = pool.stats().children[0].pid
+    assert child is not None
+    results: list[ImageInspection] = []
+    os.kill(child, signal.SIGSTOP)
+    try:
+        while not any("being cut to masks" in note for result in results[-1:] for note in result.notes):
+            assert len(results) < 30, "nobody says what the regions wait for"
+            cursor = results[-1].cursor or "" if results else ""
+            results.append(await on_loop(seeing, hurried(seeing, Request(handle, ["coin"], cursor=cursor))))
+    finally:
+        os.kill(child, signal.SIGCONT)
+    assert squeezed([line.text for result in results for line in result.lines.lines]) == squeezed(
+        [line.text for line in BROKEN[1].lines]
+    )
+    assert not any(result.regions.found for result in results) and not results[-1].regions.complete
+    rest = await Agent(seeing).call(
+        "inspect_image", source=handle, labels=["coin"], image="none", cursor=results[-1].cursor
+    )
+    assert rest["lines"] == [] and rest["regions"]["complete"]
+    assert [("mask" in region, region["number"]) for region in rest["regions"]["found"]] == [(True, 1)]
 
 
 async def hurried(running: RunningWorker, request: Request) -> ImageInspection:

@@ -15,6 +15,7 @@ from sam2_mcp_worker.pipelines.read_picture import PictureReading, line_to_json
 
 # A picture may hold hundreds of areas that nobody can read; their number is always told, their boxes up to this.
 MAX_INK_BOXES = 100
+INK_BOX_CHARS = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,15 @@ def image_lines(
 ) -> ImageLines:
     """The next lines from `place` on, as many as fit."""
     height_px = picture.image.height_px
+    coming = sum(box[3] > place.after_y_px for box in merged.undetected_ink) if place.skip == 0 else 0
+    for_lines = max_chars - INK_BOX_CHARS * min(coming, MAX_INK_BOXES)
     delivery = deliver(
         merged.lines,
         place,
         settled_px=settled_until_px(picture.tiles, coverage.unreached, height_px),
         height_px=height_px,
         failed=frozenset(coverage.failed),
-        fit=lambda lines: _fitting(lines, max_lines, max_chars),
+        fit=lambda lines: _fitting(lines, max_lines, for_lines),
     )
     if place.skip > 0:
         return ImageLines(delivery.lines, 0, [], delivery.next_place)

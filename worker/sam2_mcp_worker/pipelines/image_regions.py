@@ -34,6 +34,8 @@ SEAM_PX = 2 * EDGE_PX
 # Everything read so far is put together at each step: 0.7 s of a core for 250 tiles. Steps grow with it, so that all of
 # them cost five times the last one.
 STEP_SHARE = 0.25
+# How many boxes are cut before they are there to be delivered: in a huge picture each may take seconds.
+CUT_AT_ONCE = 4
 # Longer lists of numbers behind a label would push the other labels off the legend.
 LEGEND_NUMBERS_CHARS = 24
 
@@ -94,12 +96,14 @@ class ImageRegions:
         band = {_same(region): region for region in merged.regions if region.box_xyxy_px[3] <= until_px}
         new = [(self._place(region), region) for same, region in band.items() if same not in known]
         placed = sorted(new, key=lambda pair: pair[0])
-        cuts = await masks.cut([region.box_xyxy_px for _, region in placed])
-        first = len(self.found) + 1
-        self.found += [
-            FoundRegion(number, place, region, cut)
-            for number, ((place, region), cut) in enumerate(zip(placed, cuts, strict=True), start=first)
-        ]
+        for start in range(0, len(placed), CUT_AT_ONCE):
+            some = placed[start : start + CUT_AT_ONCE]
+            cuts = await masks.cut([region.box_xyxy_px for _, region in some])
+            first = len(self.found) + 1
+            self.found += [
+                FoundRegion(number, place, region, cut)
+                for number, ((place, region), cut) in enumerate(zip(some, cuts, strict=True), start=first)
+            ]
         self.settled_px = until_px
 
     def _place(self, region: Region) -> Place:

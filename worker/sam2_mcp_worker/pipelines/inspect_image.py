@@ -145,7 +145,7 @@ async def inspect_image(services: Services, request: Request) -> ImageInspection
             unlooked=len(merged.unlooked),
             unlooked_areas=unlooked_areas,
         ),
-        notes=[*picture.notes(merged), *([] if settled else services.loading_notes())],
+        notes=[*picture.notes(merged), *([] if settled else _waiting(services, regions, coverage, merged))],
         overlay=_artifact(services, regions.overlay) if settled else None,
         spent=spent,
         cursor=_to_cursor(picture, lines.next_place, frozenset(coverage.failed), last, all_told),
@@ -195,6 +195,15 @@ def described(found: FoundRegion) -> dict[str, Any]:
         "polygon_tolerance_px": cut["tolerance_px"],
         "mask": f"artifact://{cut['mask']}",
     }
+
+
+def _waiting(
+    services: Services, regions: ImageRegions, coverage: Coverage[int, Any], merged: PictureReading
+) -> list[str]:
+    """Why regions of a picture that is read are still to come."""
+    rest = len(merged.regions) - len(regions.found)
+    cutting = [f"{rest} regions are still being cut to masks: they come with the cursor"]
+    return [*(cutting if coverage.complete and rest > 0 else []), *services.loading_notes()]
 
 
 def _few(areas: Sequence[Area]) -> list[Area]:

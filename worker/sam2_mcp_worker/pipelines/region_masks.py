@@ -28,8 +28,6 @@ from sam2_mcp_worker.uploads import StoredFile
 MAX_CUT = 100
 TOO_MANY = f"only the first {MAX_CUT} regions of a picture are cut out"
 QUALITY: Quality = "accurate"
-# How many boxes are handed over at once: what was cut is delivered while the rest is under way.
-AT_ONCE = 8
 
 
 class RegionMasks:
@@ -62,10 +60,9 @@ class RegionMasks:
         first, self._count = self._count, self._count + len(boxes)
         cuts = [await asyncio.to_thread(self._kept, box) for box in allowed]
         todo = [index for index, cut in enumerate(cuts) if cut is None]
-        for start in range(0, len(todo), AT_ONCE):
-            chunk = todo[start : start + AT_ONCE]
-            fresh = await self._cut_anew([allowed[index] for index in chunk], first + start)
-            for index, cut in zip(chunk, fresh, strict=True):
+        if todo:
+            fresh = await self._cut_anew([allowed[index] for index in todo], first)
+            for index, cut in zip(todo, fresh, strict=True):
                 cuts[index] = cut
         return [*(cut or {} for cut in cuts), *({"reason": TOO_MANY} for _ in boxes[len(allowed) :])]
 

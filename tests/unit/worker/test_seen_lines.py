@@ -173,6 +173,16 @@ def test_a_button_keeps_its_neighbours_and_its_own_panel_out_of_its_box(tmp_path
     assert share_covered(boxes[0], found["ink"]) > 0.6
 
 
+def test_a_headline_close_above_fine_print_takes_none_of_it(tmp_path: Path) -> None:
+    sheet = Sheet(tmp_path)
+    head = sheet.text((24, 34), "든든한 오늘, 편안한 내일", 44)
+    fine = sheet.text((24, head[3] + 3), BODY[0] + " " + BODY[3], 13)
+    found = sheet.settle(roughly(sheet.lines, 2))
+    for line, box, size_px in zip(found["lines"], (head, fine), (44, 13), strict=True):
+        assert line["box"] == pytest.approx(box, abs=4)
+        assert line["height_px"] == pytest.approx(size_px, abs=2)
+
+
 @pytest.mark.parametrize("degrees", [-2.0, 0.7, 3.0])
 def test_lines_of_a_tilted_scan_are_as_high_as_they_are_upright(tmp_path: Path, degrees: float) -> None:
     sheet = Sheet(tmp_path)

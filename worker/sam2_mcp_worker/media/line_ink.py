@@ -169,20 +169,21 @@ def _whole_rows(
     glyphs: Shapes, line_of: NDArray[np.int64], row_of: NDArray[np.int32], boxes: Sequence[Box]
 ) -> list[Shapes]:
     """A row that a box only touched half of goes to the line which has most of it."""
-    weight = glyphs[:, 2] * glyphs[:, 3]
-    centre_x = glyphs[:, 0] + glyphs[:, 2] / 2
+    x, y, wide, tall = glyphs.T
+    weight, centre_x, centre_y = wide * tall, x + wide / 2, y + tall / 2
     asked = line_of.copy()
     for row in np.unique(row_of):
         members = row_of == row
         for voter in np.unique(asked[members & (asked >= 0)]):
             left, _, right, _ = _grown(boxes[voter], REACH_ALONG, 0, REACH_PX)
             here = members & (centre_x > left) & (centre_x < right)
-            if weight[here & (asked == voter)].sum() > weight[here].sum() / 2:
-                line_of[here & (asked == -1)] = voter
-                for other in np.unique(asked[here & (asked >= 0)]) if len(_rows(glyphs[here])) == 1 else ():
-                    # A line that has more glyphs elsewhere only strayed into this row; one that has not stands in it.
-                    if (members & (asked == other)).sum() < (asked == other).sum() / 2:
-                        line_of[here & (asked == other)] = voter
+            own = here & (asked == voter)
+            # Between the top and the bottom of what it has: lines set close above each other make one row of shapes.
+            here &= (centre_y > y[own].min()) & (centre_y < (y + tall)[own].max())
+            if weight[own].sum() > weight[here].sum() / 2:
+                left, _, right, _ = _grown(boxes[voter], 0, 0, REACH_PX)
+                within = (centre_x > left) & (centre_x < right)
+                line_of[here & (within | (asked == -1))] = voter
     return [glyphs[line_of == number] for number in range(len(boxes))]
 
 

@@ -180,23 +180,25 @@ async def test_two_pages_of_two_tiles_are_too_many_for_the_accurate_model(
     assert [seen.model for seen in fake.requests[2:]] == [FAST] * 4
 
 
-def layer_and_picture() -> bytes:
-    """A page of several tiles, of which a text layer tells all but one picture."""
+def layer_and_pictures() -> bytes:
+    """A page of several tiles, of which a text layer tells all but two pictures in one tile."""
     lines = b"".join(show(f"Line {row} of the text layer stands here", 100, 900 - 60 * row, 20) for row in range(12))
     page = b"/MediaBox [0 0 1400 1000] /Resources << /Font << /F1 5 0 R >> /XObject << /X 10 0 R >> >>"
-    return one_page(lines + b"q 200 0 0 100 1100 700 cm /X Do Q", page, {10: grey_image(200, 100)})
+    return one_page(
+        lines + b"q 200 0 0 100 1100 700 cm /X Do Q q 80 0 0 40 1000 700 cm /X Do Q", page, {10: grey_image(200, 100)}
+    )
 
 
 async def test_of_a_page_with_a_text_layer_only_what_it_does_not_tell_counts_and_is_sent(
     reading: RunningWorker, fake: FakeClaude, tmp_path: Path
 ) -> None:
     path = tmp_path / "mixed.pdf"
-    path.write_bytes(layer_and_picture())
+    path.write_bytes(layer_and_pictures())
     agent = Agent(reading)
     result = await agent.call("inspect_pdf", source=await agent.upload(path))
     (asked,) = fake.requests
     assert asked.model == ACCURATE
-    assert [(sent.width_px, sent.height_px) for sent in asked.pictures] == [(418, 256)]
+    assert [(sent.width_px, sent.height_px) for sent in asked.pictures] == [(626, 256)]
     assert result["pages"][0]["source"] == "text_layer"
 
 
@@ -211,21 +213,20 @@ async def test_pages_that_cannot_be_analysed_do_not_cost_the_others(
     assert result["pages"][1]["text"] == "still read"
 
 
+async def count_tiles(reading: RunningWorker, path: Path, seconds: float) -> int:
+    """What a call with so much time counts, on the worker's loop; nothing is known of the file from before."""
+    pdf, no_labels = PdfFile(path), ()
+    counting = count_tiles_of_call(reading.services, pdf, (path.stem, ""), [1], no_labels, Deadline.after(seconds))
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(counting, reading.loop))
+
+
 async def test_an_analysis_that_has_no_time_leaves_the_call_to_the_fast_model(
     reading: RunningWorker, tmp_path: Path
 ) -> None:
     path = tmp_path / "late.pdf"
-    path.write_bytes(layer_and_picture())
-    pdf, services = PdfFile(path), reading.services
-
-    async def count(seconds: float) -> int:
-        return await count_tiles_of_call(services, pdf, ("late", ""), [1], (), Deadline.after(seconds))
-
-    def in_worker(seconds: float) -> int:
-        return asyncio.run_coroutine_threadsafe(count(seconds), reading.loop).result(60)
-
-    assert await asyncio.to_thread(in_worker, 0) > services.settings.vision_fast_above_tiles
-    assert await asyncio.to_thread(in_worker, 60) == 1
+    path.write_bytes(layer_and_pictures())
+    assert await count_tiles(reading, path, 0) > reading.services.settings.vision_fast_above_tiles
+    assert await count_tiles(reading, path, 60) == 1
 
 
 async def test_pages_with_a_text_layer_are_looked_at_for_regions_only_and_cost_nothing_without_labels(
@@ -364,6 +365,9 @@ async def test_what_was_paid_for_is_served_while_the_provider_is_in_trouble_and_
     assert len(fake.requests) == requests
     labels = [region["number"] for parts in by_number(rest).values() for p in parts for region in p.get("regions", [])]
     assert len(labels) == len(names), "each region comes exactly once"
+    mixed = tmp_path / "troubled.pdf"
+    mixed.write_bytes(layer_and_pictures())
+    assert await count_tiles(reading, mixed, 60) == 1, "the model does not depend on the trouble"
     fresh = await agent.call("inspect_pdf", source=await upload(agent, tmp_path, "paid"), labels=["coin"])
     assert fresh["pages"][0]["regions_status"] == "not_available"
     assert "key" in fresh["regions_not_available"]["reason"]

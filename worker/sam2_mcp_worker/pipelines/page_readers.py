@@ -32,18 +32,22 @@ class PageChoice:
 
 def choose_page_readers(services: Services, mode: Mode, tile_count: int, labels: Sequence[Label]) -> PageChoice:
     """The readers for a call whose pages have `tile_count` tiles together."""
-    both, only_regions = to_wanted(labels, text=True), to_wanted(labels, text=False)
-    choice = choose_reading(services, mode, tile_count, both)
+    choice = choose_reading(services, mode, tile_count, to_wanted(labels, text=True))
     if services.vision is None:
-        readers = local_readers(services)
-        return PageChoice(readers, choice.engine, "", choice.regions_missing, choice.notes)
+        return PageChoice(local_readers(services), choice.engine, "", choice.regions_missing, choice.notes)
     model = choose_model(services.settings, mode, tile_count)
-    text = ClaudeReader(services, model, both)
-    regions = ClaudeReader(services, model, only_regions) if labels else None
-    wanted = joint_identity(text, regions)
-    looked_for = regions if choice.regions_missing is None else None
-    readers = PageReaders(choice.reader, looked_for, choice.labels, wanted)
+    readers = provider_readers(services, model, labels)
+    if not choice.reader.costs_money:
+        readers = PageReaders(choice.reader, wanted=readers.identity)
     return PageChoice(readers, choice.engine, model, choice.regions_missing, choice.notes)
+
+
+def provider_readers(services: Services, model: VisionModel, labels: Sequence[Label]) -> PageReaders:
+    """The provider's, whether it can be used right now or not."""
+    text = ClaudeReader(services, model, to_wanted(labels, text=True))
+    regions = ClaudeReader(services, model, to_wanted(labels, text=False)) if labels else None
+    names = tuple(label.name for label in labels)
+    return PageReaders(text, regions, names, wanted=joint_identity(text, regions))
 
 
 def provider_identity(services: Services) -> list[str]:

@@ -13,7 +13,7 @@ from sam2_mcp_worker.media.pdf import PdfFile, suggested_px_per_pt
 from sam2_mcp_worker.media.pdf_geometry import rendered_size_px
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.inspect_page import PageRequest, count_tiles
-from sam2_mcp_worker.pipelines.page_readers import choose_page_readers
+from sam2_mcp_worker.pipelines.page_readers import provider_readers
 from sam2_mcp_worker.pipelines.page_room import PageRoom
 from sam2_mcp_worker.pipelines.reading_choice import vision_tiles
 from sam2_mcp_worker.result_cache import cache_key
@@ -41,7 +41,7 @@ async def count_tiles_of_call(
     if len(numbers) > limit:
         return len(numbers)
     job = cache_key("tiles", *document_key, list(numbers))
-    readers = choose_page_readers(services, "fast", 0, labels).readers
+    readers = provider_readers(services, "fast", labels)  # both models have the same tiles
     room = PageRoom(drawn_at_once=services.settings.decoder_processes)
     requests = [PageRequest(pdf, number, document_key, job, readers, room) for number in numbers]
     try:

@@ -21,7 +21,14 @@ from sam2_mcp_worker.media.ink import (
     line_numbers,
     lines_of_print,
 )
-from sam2_mcp_worker.media.line_crop import INK_LEVEL, commonest_colour, cut_line, ink_on_white, without_foreign_ink
+from sam2_mcp_worker.media.line_crop import (
+    INK_LEVEL,
+    SIDE_MARGIN_HEIGHTS,
+    commonest_colour,
+    cut_line,
+    ink_on_white,
+    without_foreign_ink,
+)
 from sam2_mcp_worker.media.text_height import HANGUL_INK, font_size_px
 from sam2_mcp_worker.media.text_widths import symbols_along, width_em
 
@@ -67,11 +74,13 @@ def settled_lines(
     settled: list[SettledLine | None] = []
     cover: list[Box] = []
     unexplained: list[Box] = []
-    for place, text in zip(_settled(rgb, boxes, texts, shapes), texts, strict=True):
+    places = _settled(rgb, boxes, texts, shapes)
+    rows = [row for place in places if place is not None for row in place.rows]
+    for place, text in zip(places, texts, strict=True):
         if place is None:
             settled.append(None)
             continue
-        line = replace(place, height_px=_font_size(rgb, place, text))
+        line = replace(place, height_px=_font_size(rgb, place, text, rows))
         settled.append(line)
         cover += [_grown(row, COVER, COVER) for row in line.rows]
         unexplained += _more_than_the_text(line, text)
@@ -227,12 +236,12 @@ def _without_glyphs(rgb: NDArray[np.uint8], box: Box) -> SettledLine | None:
     return SettledLine(found, (found,))
 
 
-def _font_size(rgb: NDArray[np.uint8], place: SettledLine, text: str) -> float:
-    """By the middle one of its rows; 0 when its ink is not known."""
+def _font_size(rgb: NDArray[np.uint8], place: SettledLine, text: str, rows: Sequence[Box]) -> float:
+    """By the middle one of its rows; 0 when its ink is not known. `rows` are those of all lines."""
     if not place.rows:
         return 0.0
     row = place.rows[len(place.rows) // 2]
-    crop = cut_line(rgb, _quad(row))
+    crop = cut_line(rgb, _quad(row, rows))
     symbols = symbols_along(text, crop.gray.shape[1]) if len(place.rows) == 1 else ()
     return round(font_size_px(crop, symbols, text), 1)
 
@@ -244,10 +253,14 @@ def _more_than_the_text(place: SettledLine, text: str) -> list[Box]:
     return list(place.rows) if place.height_px > 0 and wide > most else []
 
 
-def _quad(box: Box) -> Quad:
-    x0, y0, x1, y1 = box
+def _quad(row: Box, rows: Sequence[Box]) -> Quad:
+    """The row with paper around it, above and below as much as other rows leave."""
+    x0, y0, x1, y1 = row
     m = CROP_MARGIN * (y1 - y0)
-    return np.array([[x0 - m, y0 - m], [x1 + m, y0 - m], [x1 + m, y1 + m], [x0 - m, y1 + m]], np.float32)
+    gaps = [max(y0 - other[3], other[1] - y1) for other in rows if other[0] < x1 and x0 < other[2]]
+    clear = min((gap for gap in gaps if gap >= 0), default=m) - 1 - SIDE_MARGIN_HEIGHTS * (y1 - y0)
+    v = max(0.0, min(m, clear))
+    return np.array([[x0 - m, y0 - v], [x1 + m, y0 - v], [x1 + m, y1 + v], [x0 - m, y1 + v]], np.float32)
 
 
 def _grown(box: Box, along: float, across: float, least_px: int = 0) -> Box:

@@ -15,7 +15,7 @@ from tests.e2e.tools import Agent
 from tests.fakes.claude_pages import TruePage, make_page, pdf_of
 from tests.fakes.claude_script import WRONG_KEY, Script, cut, overloaded, refusal
 from tests.fakes.claude_server import FakeClaude, claude_server
-from tests.fakes.documents import crashing_page, document, good_page
+from tests.fakes.documents import document, good_page
 from tests.fakes.raw_pdf import grey_image, one_page, show
 
 from sam2_mcp_worker.deadline import Deadline
@@ -206,10 +206,13 @@ async def test_pages_that_cannot_be_analysed_do_not_cost_the_others(
     reading: RunningWorker, fake: FakeClaude, tmp_path: Path
 ) -> None:
     path = tmp_path / "broken.pdf"
-    path.write_bytes(document([crashing_page(), good_page("still read")]))
+    good = b"/MediaBox [0 0 400 300] "
+    pages = document([good_page("never seen"), good_page("still read")])
+    path.write_bytes(pages.replace(good, b"/MediaBox [0 0 200000 9]", 1))
     agent = Agent(reading)
     result = await agent.call("inspect_pdf", source=await agent.upload(path))
     assert result["coverage"]["failed"] == [1]
+    assert "page_size" in result["pages"][0]["reason"]
     assert result["pages"][1]["text"] == "still read"
 
 

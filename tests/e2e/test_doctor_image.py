@@ -26,9 +26,9 @@ from tests.conftest import RunningWorker, serving
 from sam2_mcp_worker.cli import doctor_image
 from sam2_mcp_worker.cli import image_blocks as blocks
 from sam2_mcp_worker.cli.doctor_image import diagnose
+from sam2_mcp_worker.cli.drawn_picture import COLOURS, draw_test_picture
 from sam2_mcp_worker.cli.image_record import Record
 from sam2_mcp_worker.cli.parser import run
-from sam2_mcp_worker.cli.test_picture import COLOURS, draw_test_picture
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
@@ -87,8 +87,14 @@ def png(colour: tuple[int, int, int] = (10, 120, 200), size: tuple[int, int] = (
     return out.getvalue()
 
 
-async def test_a_test_picture_comes_through_every_stage_that_can_be_seen_from_here(worker: RunningWorker) -> None:
-    record = await diagnose(None, worker.base_url)
+@pytest.fixture(scope="module")
+async def drawn(worker: RunningWorker) -> Record:
+    """The record of a test picture."""
+    return await diagnose(None, worker.base_url)
+
+
+async def test_a_test_picture_comes_through_every_stage_that_can_be_seen_from_here(drawn: Record) -> None:
+    record = drawn
     assert [stage.stage for stage in record.stages] == STAGES
     assert failed(record) == []
     assert [s for s, state in states(record).items() if state == "not verifiable from here"] == STAGES[-3:]
@@ -99,8 +105,8 @@ async def test_a_test_picture_comes_through_every_stage_that_can_be_seen_from_he
     assert len(record.next_steps) == 3
 
 
-async def test_the_record_is_without_bytes_and_no_block_names_the_shape(worker: RunningWorker) -> None:
-    record = await diagnose(None, worker.base_url)
+async def test_the_record_is_without_bytes_and_no_block_names_the_shape(drawn: Record) -> None:
+    record = drawn
     text = json.dumps(record.to_json())
     assert "iVBORw0KGgo" not in text
     assert "iVBORw0KGgo" not in record.to_text()
@@ -152,18 +158,16 @@ async def test_a_worker_that_is_not_there_is_the_first_finding() -> None:
     assert "serve" in record.next_steps[0]
 
 
-async def test_a_picture_that_the_answer_has_no_room_for_is_told_with_the_setting(tmp_path: Path) -> None:
-    settings = Settings(
-        port=0, data_dir=tmp_path / "data", ocr_processes=1, segmenter="off", max_image_block_bytes=1024
-    )
-    path = tmp_path / "noise.png"
-    Image.effect_noise((700, 700), 90).save(path)
-    for small in serving(settings):
-        record = await diagnose(path, small.base_url)
-        assert failed(record) == ["image block"]
-        assert "no_room" in next(s.detail for s in record.stages if s.stage == "image block")
-        assert "SAM2_MCP_MAX_IMAGE_BLOCK_BYTES" in record.next_steps[0]
-        assert states(record)["resources/list"] == "confirmed"
+async def test_a_picture_that_the_answer_has_no_room_for_is_told_with_the_setting(
+    worker: RunningWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = worker.services.settings.model_copy(update={"max_image_block_bytes": 1024})
+    monkeypatch.setattr(worker.services, "settings", small)
+    record = await diagnose(None, worker.base_url)
+    assert failed(record) == ["image block"]
+    assert "no_room" in next(stage.detail for stage in record.stages if stage.stage == "image block")
+    assert "SAM2_MCP_MAX_IMAGE_BLOCK_BYTES" in record.next_steps[0]
+    assert states(record)["resources/list"] == "confirmed"
 
 
 def test_the_command_prints_the_record_for_people_or_programs_and_says_by_its_code_whether_a_stage_failed(

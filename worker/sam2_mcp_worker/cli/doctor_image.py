@@ -26,10 +26,10 @@ from mcp_types import BlobResourceContents, CallToolResult, ImageContent, Resour
 
 from sam2_mcp_worker.cli import image_blocks as blocks
 from sam2_mcp_worker.cli.client import WorkerClient, first_text
+from sam2_mcp_worker.cli.drawn_picture import DrawnPicture, draw_test_picture
 from sam2_mcp_worker.cli.image_record import Record
 from sam2_mcp_worker.cli.logs import set_up_logging
 from sam2_mcp_worker.cli.server import running_worker
-from sam2_mcp_worker.cli.test_picture import TestPicture, draw_test_picture
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.execution.port import TaskRunner
@@ -59,7 +59,7 @@ class _Walk:
     decoders: TaskRunner
     folder: Path
     path: Path
-    drawn: TestPicture | None
+    drawn: DrawnPicture | None
     max_pixels: int
     worker: WorkerClient | None = None
     original: DecodedImage | None = None

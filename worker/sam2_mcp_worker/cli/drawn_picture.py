@@ -28,10 +28,8 @@ _MIDDLE_Y = HEIGHT_PX // 2
 
 
 @dataclass(frozen=True, slots=True)
-class TestPicture:
+class DrawnPicture:
     """The file, and what is on it: `element` for people, `colour` at `centre_px` for the check of the pixels."""
-
-    __test__ = False  # no test of pytest's
 
     png: bytes
     element: str
@@ -39,7 +37,7 @@ class TestPicture:
     centre_px: tuple[int, int]
 
 
-def draw_test_picture() -> TestPicture:
+def draw_test_picture() -> DrawnPicture:
     """A shape, a colour and a place by chance."""
     shape, colour, place = (secrets.choice(tuple(names)) for names in (SHAPES, COLOURS, PLACES))
     x = PLACES[place]
@@ -48,7 +46,7 @@ def draw_test_picture() -> TestPicture:
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     png = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
     article = "an" if colour == "orange" else "a"
-    return TestPicture(png, f"{article} {colour} {shape} ({place})", COLOURS[colour], (x, _MIDDLE_Y))
+    return DrawnPicture(png, f"{article} {colour} {shape} ({place})", COLOURS[colour], (x, _MIDDLE_Y))
 
 
 def _row(shape: str, colour: Rgb, centre_x: int, y: int) -> bytes:

@@ -75,7 +75,10 @@ def tools_page() -> str:
         server = build_tool_server(Services(Settings(tessdata_dir=Path(folder), data_dir=Path(folder))))
         tools = asyncio.run(server.list_tools())
         results = {tool.name: _result_schema(tool) for tool in server._tool_manager.list_tools()}
-    intro = "Results are JSON: the same facts in the first text block and as structured content.\n"
+    intro = (
+        "Results are JSON in the first text block, and the same as structured content unless a picture or sound is "
+        "beside it ([pictures.md](pictures.md)).\n"
+    )
     parts = [NOTE, "# Tools\n\n", intro]
     for tool in tools:
         parts.append(f"\n## {tool.name}\n\n{tool.description}\n\n")

@@ -31,7 +31,9 @@ TESSDATA_CANDIDATES = (
 )
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
-FloatPair = Annotated[tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]], NoDecode]
+# A thousand times the dearest price of today is a slip of the pen; and neither infinity nor NaN is an amount of money.
+UsdPerMtok = Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)]
+UsdPair = Annotated[tuple[UsdPerMtok, UsdPerMtok], NoDecode]
 
 
 def _default_data_dir() -> Path:
@@ -194,13 +196,17 @@ class Settings(BaseSettings):
         "requests without it after their first complaint.",
     )
     claude_daily_cap_usd: float = Field(
-        10.0, ge=0, description="Most US dollars a day (UTC); a request that could pass it is not sent."
+        10.0,
+        ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        description="Most US dollars a day (UTC); a request that could pass it is not sent.",
     )
     # List prices of late 2026; what is counted against the cap.
-    claude_fast_usd_per_mtok: FloatPair = Field(
+    claude_fast_usd_per_mtok: UsdPair = Field(
         (0.10, 0.50), description="Price of the fast model, US dollars per million tokens: input,output."
     )
-    claude_accurate_usd_per_mtok: FloatPair = Field(
+    claude_accurate_usd_per_mtok: UsdPair = Field(
         (2.0, 10.0), description="Price of the accurate model, US dollars per million tokens: input,output."
     )
     # A dense tile takes the fast model 13 s and the accurate one 21 s (shared/mission.md).
@@ -208,7 +214,9 @@ class Settings(BaseSettings):
         25.0, gt=0.1, le=600, description="Longest time for one tile, retries included; what arrived by then is kept."
     )
     rule_pack: str = Field(
-        "korean_insurance_ads", description="Rule pack whose labels inspect_image looks for when a call names none."
+        "korean_insurance_ads",
+        description="Rule pack whose labels inspect_image looks for when a call names none: a name, or the path of a "
+        ".toml (docs/rule-packs.md).",
     )
     max_image_block_bytes: int = Field(
         700 * 1024, ge=1024, description="Most bytes of one picture or sound inside a result; larger ones are links."

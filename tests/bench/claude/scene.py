@@ -10,8 +10,8 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -67,6 +67,7 @@ class FakeProcess:
     """The scripted Claude in another process. Scripts hold functions, so they are made there, by `MakeScript`."""
 
     settings: dict[str, Any]
+    pid: int
     _pipe: Connection = field(repr=False)
 
     def _ask(self, what: str, argument: Any = None) -> Any:
@@ -83,6 +84,8 @@ class FakeProcess:
 
 
 def _serve(pipe: Connection, pages: Sequence[TruePage], make: MakeScript) -> None:
+    for page in pages:
+        _ = page.lines  # where each character stands takes a while to find out: not while somebody waits
     with claude_server(pages, make()) as fake:
         pipe.send(fake.settings())
         while True:
@@ -109,8 +112,9 @@ def fake_process(pages: Sequence[TruePage], make: MakeScript) -> Iterator[FakePr
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, pages, make), daemon=True)
     process.start()
+    assert process.pid is not None
     try:
-        yield FakeProcess(ours.recv(), ours)
+        yield FakeProcess(ours.recv(), process.pid, ours)
     finally:
         ours.send(("stop", None))
         process.join(START_LIMIT_S)
@@ -174,6 +178,16 @@ async def follow(client: WorkerClient, tool: str, **arguments: Any) -> list[Call
     while cursor := calls[-1].facts.get("cursor"):
         calls.append(await call(client, tool, **arguments, cursor=cursor))
     return calls
+
+
+def cpu_s(pids: Iterable[int]) -> float:
+    """Processor time that these processes have taken so far."""
+    ticks = 0
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def quiet_environment() -> None:

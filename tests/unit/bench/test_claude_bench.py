@@ -91,7 +91,7 @@ def test_pages_that_are_read_beside_each_other_leave_no_slot_of_the_provider_emp
     assert loop.now_s == pytest.approx(list_schedule_s(asked, slots), abs=0.01)
 
 
-GOOD_SCHEDULE = schedule.Schedule(1, 10.0, 11.0, 54, 0, 16, 0.8, 0.2, 10.0, 0.8, 9, 54)
+GOOD_SCHEDULE = schedule.Schedule(1, 10.0, 11.0, 54, 0, 16, 0.8, 0.2, 10.0, 0.8, 9, 54, 2.0, 9.0, 3.0)
 
 
 @pytest.mark.parametrize(

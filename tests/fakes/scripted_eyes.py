@@ -53,6 +53,9 @@ class ScriptedEyes:
     def where(self) -> str:
         return "nowhere"
 
+    def trouble_with(self, model: VisionModel) -> WorkerError | None:
+        return self.trouble
+
     def identity(self, model: VisionModel) -> str:
         return f"scripted/{model}"
 

@@ -74,12 +74,9 @@ class ResultCache:
         `fresh` may reject a stored value (for instance because a file it points to is gone). When all callers have
         been cancelled the computation is cancelled too. An error of `compute` reaches every caller and is not stored.
         """
-        stored = await asyncio.to_thread(self.get, key)
-        if stored is not None and fresh(stored):
-            return stored
         flight = self._running.get(key)
         if flight is None or flight.task.done():
-            flight = self._running[key] = _Flight(asyncio.ensure_future(self._compute(key, compute)))
+            flight = self._running[key] = _Flight(asyncio.ensure_future(self._stored_or_new(key, compute, fresh)))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
@@ -90,7 +87,13 @@ class ResultCache:
             if flight.waiting == 0 and self._running.get(key) is flight:
                 del self._running[key]
 
-    async def _compute(self, key: str, compute: Callable[[], Awaitable[Any]]) -> Any:
+    async def _stored_or_new(
+        self, key: str, compute: Callable[[], Awaitable[Any]], fresh: Callable[[Any], bool]
+    ) -> Any:
+        # Looked up inside the flight: whoever looked before it would miss a value that is stored just then.
+        stored = await asyncio.to_thread(self.get, key)
+        if stored is not None and fresh(stored):
+            return stored
         value = await compute()
         await asyncio.to_thread(self.put, key, value)
         return value

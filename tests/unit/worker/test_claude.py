@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.fakes.claude_server import FakeClaude, claude_server
 
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.claude import ClaudeVision, build_claude
+from sam2_mcp_worker.engines.claude_client import Answer, take
 from sam2_mcp_worker.engines.ports import Sight, TilePicture, VisionModel, Wanted
 from sam2_mcp_worker.engines.vision import NO_KEY, SWITCHED_OFF, choose_vision
 from sam2_mcp_worker.engines.vision_errors import VisionError
@@ -339,6 +341,62 @@ async def test_the_cap_stops_requests_before_they_are_sent(
             await look(vision, picture)
         assert "SAM2_MCP_CLAUDE_DAILY_CAP_USD" in caught.value.public_text
     assert fake.requests == []
+
+
+async def test_a_limit_of_rate_holds_all_requests_of_that_model(
+    fake: FakeClaude, picture: TilePicture, tmp_path: Path
+) -> None:
+    fake.play(Script(faults=[script.rate_limited("9")]))
+    async with claude(fake, tmp_path) as vision:
+        for _ in range(3):
+            with fails("overloaded") as caught:
+                await look(vision, picture, seconds=5)
+            assert "asks to wait 9 s" in caught.value.public_text
+        assert len(fake.requests) == 1
+        assert (await look(vision, picture, model="accurate")).lines
+
+
+async def test_a_redirect_is_not_followed(fake: FakeClaude, picture: TilePicture, tmp_path: Path) -> None:
+    elsewhere = (("location", f"{fake.url}/v1/messages"),)
+    fake.play(Script(faults=[Fault("moved", 307, headers=elsewhere, html="<html>moved</html>")]))
+    async with claude(fake, tmp_path) as vision:
+        with fails("gateway") as caught:
+            await look(vision, picture)
+    assert "HTTP 307" in caught.value.public_text
+    assert len(fake.requests) == 1
+
+
+def event(kind: str, **fields: Any) -> SimpleNamespace:
+    return SimpleNamespace(type=kind, **fields)
+
+
+def text_event(text: str, kind: str = "text") -> SimpleNamespace:
+    return event("content_block_delta", delta=SimpleNamespace(type=f"{kind}_delta", **{kind: text}))
+
+
+def ended(tokens: object) -> SimpleNamespace:
+    usage = SimpleNamespace(output_tokens=tokens)
+    return event("message_delta", delta=SimpleNamespace(stop_reason="end_turn"), usage=usage)
+
+
+@pytest.mark.parametrize(
+    ("events", "tokens_in", "tokens_out"),
+    [
+        pytest.param([event("message_start"), text_event("x" * 90), ended(None)], 1000, 45, id="no usage"),
+        pytest.param([text_event("x" * 90), ended(None)], 1000, 45, id="no beginning"),
+        pytest.param([event("message_start"), text_event("x" * 90, "thinking")], 1000, 45, id="cut in thought"),
+        pytest.param([event("message_start"), text_event("x" * 90), ended(17)], 1000, 17, id="told"),
+        pytest.param([event("message_start"), text_event("x" * 90), ended(-17)], 1000, 45, id="negative"),
+        pytest.param([event("message_start"), ended(10**40)], 1000, 10**8, id="huge"),
+    ],
+)
+def test_costs_that_the_provider_does_not_tell_are_estimated(
+    events: list[SimpleNamespace], tokens_in: int, tokens_out: int
+) -> None:
+    answer = Answer()
+    for item in events:
+        take(item, answer)
+    assert answer.tokens(1000) == Usage(1, tokens_in, tokens_out)
 
 
 async def test_many_requests_at_once_stay_within_the_cap_and_wait_for_each_other(

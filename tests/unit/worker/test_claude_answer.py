@@ -118,6 +118,18 @@ def test_of_a_repaired_and_cut_answer_the_last_item_goes() -> None:
     assert [item.box_xyxy_px for item in read(broken, TEXT, cut="time").lines] == [(1, 2, 30, 40)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"lines":[]} {"lines":[ITEM]}',
+        '{"lines":[ITEM],"lines":[]}',
+        '{"lines":[]}\n\nI missed one:\n```json\n[ITEM]\n```',
+    ],
+)
+def test_a_second_list_neither_hides_the_first_nor_is_hidden_by_it(text: str) -> None:
+    assert len(read(text.replace("ITEM", json.dumps(line())), TEXT).lines) == 1
+
+
 def test_an_item_that_cannot_be_repaired_is_counted() -> None:
     endless = '{"text":"a "b" ' + "c" * 2000 + '","confidence":0.9,"box":[1,2,30,40]}'
     broken = '{"lines":[{"text":"a "b" c","confidence":0.9,"box":[1,2,30,40]},' + endless + "]}"
@@ -131,6 +143,8 @@ def test_an_item_that_cannot_be_repaired_is_counted() -> None:
         line(box=[300, 20, 10, 40]),
         line(box=[10, 20, 10, 40]),
         line(box=[2000, 20, 3000, 40]),
+        line(box=[0, 0, 99_999, 99_999]),
+        line(box=[10, -900, 300, 40]),
         line(box=[10, 20, 300]),
         line(box=["10", 20, 300, 40]),
         line(box=[True, 20, 300, 40]),
@@ -170,7 +184,7 @@ def test_a_label_from_outside_the_list_is_dropped_and_counted() -> None:
 
 
 def test_boxes_are_clipped_to_the_picture_and_grown_to_whole_pixels() -> None:
-    sight = read(answer_of(line(box=[-5, 10.2, 10.5, 5000])), TEXT)
+    sight = read(answer_of(line(box=[-5, 10.2, 10.5, 1080])), TEXT)
     assert sight.lines[0].box_xyxy_px == (0, 10, 11, SIZE)
 
 

@@ -40,6 +40,7 @@ def test_what_stays_wrong_is_not_tried_again_unless_the_server_says_so(status: i
         ({"retry-after": "3600"}, 3600.0),
         ({"retry-after-ms": "250", "retry-after": "3"}, 0.25),
         ({"retry-after-ms": "soon", "retry-after": "3"}, 3.0),
+        ({"retry-after": "9" * 300}, 86_400.0),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": ""}, None),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.scripted_eyes import ScriptedEyes
 
-from sam2_mcp_worker.engines.ports import Wanted
+from sam2_mcp_worker.engines.ports import VisionModel, Wanted
 from sam2_mcp_worker.engines.vision_errors import VisionError
 from sam2_mcp_worker.pipelines.reading_choice import LOCAL, Mode, choose_model, choose_reading, vision_tiles
 from sam2_mcp_worker.services import Services
@@ -81,3 +81,18 @@ def test_a_request_goes_on_with_the_engine_that_its_cursor_is_of(services: Servi
     troubled = choose_reading(with_eyes(services, CAP), "auto", 1, TEXT, cursor_fits=lambda r: r is not local)
     assert troubled.reader is not local  # it began before the trouble
     assert choose_reading(services, "auto", 1, TEXT, cursor_fits=lambda _: False).reader is local
+
+
+class OneEyed(ScriptedEyes):
+    """Whose fast model nobody knows."""
+
+    def trouble_with(self, model: VisionModel) -> VisionError | None:
+        return VisionError("model", "never heard of it") if model == "fast" else None
+
+
+def test_a_model_that_is_unknown_leaves_the_other_one_in_use(services: Services) -> None:
+    services.vision, services.vision_missing = OneEyed(()), None
+    fast = choose_reading(services, "auto", 9, BOTH)
+    assert fast.engine == LOCAL and "never heard of it" in fast.notes[0]
+    assert fast.regions_missing is not None and fast.regions_missing.code == "vision_model"
+    assert choose_reading(services, "auto", 1, BOTH).reader.costs_money

@@ -96,3 +96,10 @@ def test_the_key_of_claude_comes_from_its_own_variable_and_an_empty_one_is_none(
     assert found.anthropic_api_key.get_secret_value() == "sk-test-of-nothing"
     assert "sk-test-of-nothing" not in repr(found)
     assert found.claude_fast_usd_per_mtok == (0.2, 1.0)
+
+
+@pytest.mark.parametrize("field", ["claude_daily_cap_usd", "claude_fast_usd_per_mtok", "claude_accurate_usd_per_mtok"])
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "1e300", "much"])
+def test_what_is_no_amount_of_money_is_refused(field: str, value: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(**{field: value if field.endswith("cap_usd") else f"{value},1"})

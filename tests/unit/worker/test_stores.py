@@ -6,9 +6,11 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 
@@ -133,11 +135,39 @@ async def test_a_value_is_computed_once_for_all_who_wait(tmp_path: Path) -> None
     assert ResultCache(tmp_path).get("ab" * 32) == {"value": 7}
 
 
+async def test_whoever_looks_while_a_value_is_being_stored_does_not_compute_it_again(tmp_path: Path) -> None:
+    looks: list[str] = []
+    stored = threading.Event()
+
+    class Late(ResultCache):
+        """Its second look-up finds nothing, and comes back when the value has been stored."""
+
+        def get(self, key: str) -> Any | None:
+            looks.append(key)
+            value = super().get(key)
+            if len(looks) == 2:
+                stored.wait(20)
+            return value
+
+    cache, runs = Late(tmp_path), []
+
+    async def compute() -> int:
+        runs.append(1)
+        return 7
+
+    first, second = (asyncio.create_task(cache.get_or_compute("bc" * 32, compute)) for _ in range(2))
+    assert await first == 7
+    stored.set()
+    assert await second == 7
+    assert len(runs) == 1
+
+
 async def test_one_cancelled_caller_does_not_stop_the_others_and_the_last_one_does(tmp_path: Path) -> None:
-    cache, gate, ended = ResultCache(tmp_path), asyncio.Event(), []
+    cache, begun, gate, ended = ResultCache(tmp_path), asyncio.Event(), asyncio.Event(), []
 
     async def compute() -> int:
         try:
+            begun.set()
             await gate.wait()
         except asyncio.CancelledError:
             ended.append("cancelled")
@@ -147,6 +177,7 @@ async def test_one_cancelled_caller_does_not_stop_the_others_and_the_last_one_do
     first, second = (asyncio.create_task(cache.get_or_compute("cd" * 32, compute)) for _ in range(2))
     while "waiting 2" not in f"waiting {sum(f.waiting for f in cache._running.values())}":
         await asyncio.sleep(0)
+    await begun.wait()
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sam2_mcp_worker.engines import vision_ledger
 from sam2_mcp_worker.engines.vision_ledger import Reservation, VisionLedger
 from sam2_mcp_worker.spending import Usage
 
@@ -120,3 +123,37 @@ def test_a_record_that_cannot_be_written_stops_spending_until_it_is_mended(tmp_p
     path.unlink()
     path.mkdir()
     ledger.settle(reservation, Usage(1, 1, 1, 0.1))  # says so in the log, and does not raise
+
+
+def test_what_could_not_be_settled_is_settled_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vision_ledger, "BUSY_PAUSE_S", 0.0)
+    ledger = VisionLedger(tmp_path / "claude.sqlite", 1.0)
+    one, other = reserved(ledger, 0.4), reserved(ledger, 0.4)
+    with closing(sqlite3.connect(tmp_path / "claude.sqlite", isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        ledger.settle(one, Usage(1, 5, 5, 0.1))
+        ledger.settle(other, Usage(1, 5, 5, 0.2))
+        assert ledger.reserve(0.1) == "unwritable"
+        assert ledger.today.reserved_usd == 0.8
+    assert ledger.refresh() == ""
+    assert ledger.today.reserved_usd == 0
+    assert ledger.today.spent == Usage(2, 10, 10, 0.3)
+    assert ledger.refresh() == ""
+    assert ledger.today.spent.requests == 2
+
+
+def test_a_file_that_another_worker_keeps_is_not_waited_for_by_each_request(tmp_path: Path) -> None:
+    ledger = VisionLedger(tmp_path / "claude.sqlite", 1.0)
+    assert ledger.refresh() == ""
+    with closing(sqlite3.connect(tmp_path / "claude.sqlite", isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        assert ledger.reserve(0.1) == "unwritable"
+    assert ledger.reserve(0.1) == "unwritable"
+
+
+def test_a_record_of_other_things_than_numbers_stops_spending(tmp_path: Path) -> None:
+    ledger = VisionLedger(tmp_path / "claude.sqlite", 1.0)
+    ledger.settle(reserved(ledger, 0.1), Usage(1, 1, 1, 0.1))
+    with closing(sqlite3.connect(tmp_path / "claude.sqlite", isolation_level=None)) as other:
+        other.execute("UPDATE spent SET nano_usd = 'much'")
+    assert ledger.reserve(0.1) == "unwritable"

@@ -18,9 +18,17 @@ from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines import claude_retry
 from sam2_mcp_worker.engines.claude_answer import Cut, read_answer
 from sam2_mcp_worker.engines.claude_client import Answer, ClaudeClient, Question
-from sam2_mcp_worker.engines.claude_errors import MEANWHILE, Failure
+from sam2_mcp_worker.engines.claude_errors import (
+    MEANWHILE,
+    Failure,
+    broken_off,
+    does_not_fit,
+    no_time,
+    rate_limited,
+    unwritable,
+)
 from sam2_mcp_worker.engines.claude_models import ModelState, check_model
-from sam2_mcp_worker.engines.claude_prompt import answer_schema, prompt_version, request_text
+from sam2_mcp_worker.engines.claude_prompt import SYSTEM, answer_schema, prompt_version, request_text
 from sam2_mcp_worker.engines.ports import Sight, TilePicture, VisionModel, Wanted
 from sam2_mcp_worker.engines.vision_errors import WHOLE_PROVIDER, VisionError
 from sam2_mcp_worker.engines.vision_ledger import Reservation, VisionLedger
@@ -34,6 +42,9 @@ READING_MARGIN_S = 0.25
 # A wrong key stays wrong for longer than a network is down; both are tried again by themselves.
 TROUBLE_KEPT_S = 60.0
 UNREACHABLE_KEPT_S = 15.0
+# A limit of rate concerns every request to that model: what the server asks one of them to wait, all of them wait. Not
+# when that is longer: then each says so at once, and the next call tries again.
+LONGEST_PAUSE_S = 10.0
 # More than words and schema can be tokenised to is a token a byte; the rest is what the API adds around them.
 REQUEST_OVERHEAD_TOKENS = 600
 # A patch of 28 x 28 px is a token; new models count up to a third more for large pictures (reference/vision.md 1).
@@ -92,6 +103,7 @@ class ClaudeVision:
         self._reserved = 0
         self._provider_trouble: _Trouble | None = None
         self._model_trouble: dict[VisionModel, _Trouble] = {}
+        self._paused_until_s: dict[VisionModel, float] = {}
         self._check: asyncio.Task[list[VisionError]] | None = None
 
     def __repr__(self) -> str:
@@ -123,7 +135,7 @@ class ClaudeVision:
     def check_ledger(self) -> None:
         """Look up what today has cost so far."""
         if self._ledger.refresh():
-            self._provider_trouble = _Trouble(_unwritable(), time.monotonic() + TROUBLE_KEPT_S)
+            self._provider_trouble = _Trouble(unwritable(), time.monotonic() + TROUBLE_KEPT_S)
 
     async def check_models(self) -> list[VisionError]:
         """Ask the models endpoint about both models, which costs nothing; what is wrong with them."""
@@ -137,6 +149,10 @@ class ClaudeVision:
             if error.kind != "model":  # the other model fares no better
                 break
         return errors
+
+    def trouble_with(self, model: VisionModel) -> VisionError | None:
+        """The same of one model."""
+        return self._trouble_of_provider() or self._trouble_of_model(model)
 
     @property
     def trouble(self) -> WorkerError | None:
@@ -170,7 +186,7 @@ class ClaudeVision:
         logger.warning("Claude: %s; %s", error.public_text, error.private)
 
     def _check_trouble(self, model: VisionModel) -> None:
-        error = self._trouble_of_provider() or self._trouble_of_model(model)
+        error = self.trouble_with(model)
         if error is not None:
             raise error
 
@@ -182,9 +198,10 @@ class ClaudeVision:
         course = _Course()
         while True:
             try:
+                await self._wait_out_pause(model, until)
                 answer = await self._try(question, model, course, until)
             except TimeoutError:  # no turn came
-                return self._cut_or(course.best, question, wanted, "time", _no_time())
+                return self._cut_or(course.best, question, wanted, "time", no_time())
             except VisionError as error:  # found out by another tile, or the cap
                 return self._cut_or(course.best, question, wanted, "connection", error)
             if answer.chars > course.best.chars or answer.stop_reason:
@@ -192,7 +209,8 @@ class ClaudeVision:
             if answer.stop_reason:
                 return self._ended(answer, question, wanted)
             if answer.timed_out:
-                return self._cut_or(course.best, question, wanted, "time", _no_time())
+                return self._cut_or(course.best, question, wanted, "time", no_time())
+            self._pause(model, answer.failure)
             reason = await self._wait_to_retry(answer, course, until)
             if reason is not None:
                 if not answer.begun:  # a broken stream says nothing about the provider
@@ -203,12 +221,31 @@ class ClaudeVision:
         text = request_text(wanted, width_px=picture.width_px, height_px=picture.height_px, languages=self._languages)
         return Question(state.model_id, state.max_tokens, self._effort, picture, text, answer_schema(wanted))
 
+    def _pause(self, model: VisionModel, failure: Failure | None) -> None:
+        if failure is not None and failure.limits_rate and (failure.asked_s or 0.0) <= LONGEST_PAUSE_S:
+            until_s = time.monotonic() + (failure.asked_s or 0.0)
+            self._paused_until_s[model] = max(until_s, self._paused_until_s.get(model, 0.0))
+
+    async def _wait_out_pause(self, model: VisionModel, until: Deadline) -> None:
+        """Wait as long as the server has asked another request of this model to.
+
+        Raises:
+            VisionError: `overloaded`, that does not fit.
+        """
+        while (left_s := self._paused_until_s.get(model, 0.0) - time.monotonic()) > 0:
+            if left_s + claude_retry.SHORTEST_TRY_S > until.remaining_s():
+                raise does_not_fit(rate_limited(), left_s, until)
+            await asyncio.sleep(left_s)
+
     async def _try(self, question: Question, model: VisionModel, course: _Course, until: Deadline) -> Answer:
         """One request, in a slot of its own, its worst case reserved before and its cost booked after."""
         self._check_trouble(model)
         course.tries += 1
         async with self._limiter.slot(spending_job(), until, again=course.tries > 1):
             self._check_trouble(model)  # another tile may have found out meanwhile
+            await self._wait_out_pause(model, until)
+            if until.expired:
+                raise TimeoutError  # nothing is sent that nobody could wait for
             state = self._models[model]
             input_tokens = worst_input_tokens(question)
             reservation = await self._reserve(state.worst_usd(input_tokens), until)
@@ -235,7 +272,8 @@ class ClaudeVision:
                 self._reserved += 1
                 return got
             if got == "unwritable":
-                raise _unwritable()
+                self._provider_trouble = _Trouble(unwritable(), time.monotonic() + UNREACHABLE_KEPT_S)
+                raise self._provider_trouble.error
             if got == "cap" or not self._reserved:
                 raise self._cap_error()
             await asyncio.wait_for(settled.wait(), until.remaining_s())
@@ -259,7 +297,7 @@ class ClaudeVision:
     async def _wait_to_retry(self, answer: Answer, course: _Course, until: Deadline) -> VisionError | None:
         """Wait until the next try; or why there is none."""
         # Without a failure the stream has ended, but the model has not.
-        failure = answer.failure or Failure(_broken_off(), retry=True, how="broken")
+        failure = answer.failure or Failure(broken_off(), retry=True, how="broken")
         if failure.plainer and self._guarded and not course.plain:
             course.plain = True
             return None
@@ -269,7 +307,7 @@ class ClaudeVision:
             return failure.error
         wait_s = claude_retry.wait_s(course.tries, failure.asked_s, random.random())  # noqa: S311  (spreads waits, no secret)
         if wait_s + claude_retry.SHORTEST_TRY_S > until.remaining_s():
-            return _does_not_fit(failure.error, failure.asked_s, until)
+            return does_not_fit(failure.error, failure.asked_s, until)
         await asyncio.sleep(wait_s)
         return None
 
@@ -324,36 +362,8 @@ def worst_input_tokens(question: Question) -> int:
     """More than the request can be counted as: no tokenizer makes more tokens than bytes."""
     picture = question.picture
     patches = -(-picture.width_px // PATCH_PX) * -(-picture.height_px // PATCH_PX)
-    words = len(question.text.encode("utf-8")) + len(str(question.schema).encode("utf-8"))
+    words = sum(len(text.encode("utf-8")) for text in (SYSTEM, question.text, str(question.schema)))
     return round(patches * IMAGE_TOKENS_FACTOR) + words + REQUEST_OVERHEAD_TOKENS
-
-
-def _no_time() -> VisionError:
-    return VisionError("timeout", "the model gave nothing usable in the time there was", next_step="call again")
-
-
-def _broken_off() -> VisionError:
-    return VisionError("unreachable", "the model's answer broke off", next_step=f"call again; {MEANWHILE}")
-
-
-def _unwritable() -> VisionError:
-    return VisionError(
-        "cap",
-        "the record of what Claude costs cannot be written, so nothing is spent",
-        next_step=f"the operator checks the folder `spending` in the data folder; {MEANWHILE}",
-    )
-
-
-def _does_not_fit(error: VisionError, asked_s: float | None, until: Deadline) -> VisionError:
-    """Say how long the server asks for where that is the reason."""
-    if asked_s is None:
-        return error
-    return VisionError(
-        error.kind,
-        f"{error.what} and asks to wait {asked_s:.0f} s; {until.remaining_s():.1f} s are left",
-        next_step=f"call again in {asked_s:.0f} s",
-        private=error.private,
-    )
 
 
 def build_claude(settings: Settings) -> ClaudeVision:

@@ -29,6 +29,10 @@ MAX_ITEM_CHARS = 1000
 REPAIR_BUDGET_S = 0.5
 ITEM = re.compile(r"\{[^{}]*\}")
 KEYS = {"regions": "label", "lines": "text"}
+# By this a box may pass the picture's edge, the share being one of that side, and be taken for that of something that
+# the edge cuts; one that goes on for long beyond it says nothing about where anything is.
+PASSING_SHARE = 0.1
+PASSING_PX = 32
 # Text this many times taller than wide, and longer than two characters, runs from top to bottom.
 VERTICAL_RATIO = 2.0
 
@@ -59,10 +63,21 @@ def parse_answer(text: str) -> Parsed | None:
     """
     part = json_part(text)
     try:
-        value = json.loads(part.text, strict=False)  # raw line breaks in texts do no harm
+        # Raw line breaks in texts do no harm.
+        value = json.loads(part.text, strict=False, object_pairs_hook=_with_single_keys)
+        if part.whole and "{" in text[text.index(part.text) + len(part.text) :]:
+            raise ValueError("a second answer behind the first")
     except (ValueError, RecursionError):
         return _repaired(text)
     return Parsed(value, incomplete=not part.whole) if isinstance(value, dict) else None
+
+
+def _with_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Of two lists of the same name Python keeps the second without a word.
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key twice")
+    return value
 
 
 def json_part(text: str) -> JsonPart:
@@ -186,14 +201,21 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def _box(item: Any, size: tuple[int, int]) -> Box | None:
-    """The box clipped to the picture, grown to whole pixels; None when it is none or lies outside."""
+    """The box clipped to the picture, grown to whole pixels; None when it is none or lies or reaches far outside."""
     numbers = item.get("box") if isinstance(item, dict) else None
     if not isinstance(numbers, list) or len(numbers) != 4 or not all(_is_number(number) for number in numbers):
         return None
     left, top, right, bottom = numbers
+    if not (_near(left, right, size[0]) and _near(top, bottom, size[1])):
+        return None
     x0, y0 = max(0, math.floor(left)), max(0, math.floor(top))
     x1, y1 = min(size[0], math.ceil(right)), min(size[1], math.ceil(bottom))
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def _near(start: float, end: float, side_px: int) -> bool:
+    passing = max(PASSING_SHARE * side_px, PASSING_PX)
+    return -passing <= start and end <= side_px + passing
 
 
 def clean_text(text: str) -> str:

@@ -28,6 +28,8 @@ CONNECT_TIMEOUT_S = 5.0
 CHARS_PER_TOKEN = 16
 # Korean takes about 1.3 tokens a syllable of three bytes, numbers and brackets about one for two bytes.
 BYTES_PER_TOKEN = 2
+# No request has more tokens; a server that tells more is not believed, and the sum must fit into the record of costs.
+MOST_TOKENS = 10**8
 
 # While a stream is read the HTTP client's errors come unwrapped; ValueError is what an unreadable event raises.
 SDK_ERRORS = (anthropic.AnthropicError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, ValueError)
@@ -53,13 +55,16 @@ class Question:
 class Answer:
     """What has arrived so far; filled while it streams, so that a cut or cancelled request leaves what it had.
 
-    `stop_reason` is empty until the model has ended; `timed_out` says that the deadline came first.
+    `stop_reason` is empty until the model has ended; `timed_out` says that the deadline came first. `thought_bytes` is
+    what the model put out besides its answer, `told` says whether the provider told at the end what that came to.
     """
 
     pieces: list[str] = field(default_factory=list)
     chars: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    thought_bytes: int = 0
+    told: bool = False
     begun: bool = False
     stop_reason: str = ""
     timed_out: bool = False
@@ -77,11 +82,12 @@ class Answer:
 
     def tokens(self, input_estimate: int) -> Usage:
         """Tokens to book. Where the provider had no time to tell, they are estimated from what was sent and came."""
-        if not self.begun:
-            unknown = self.timed_out or self.failure is None or self.failure.how == "broken"
-            return Usage(1, input_estimate if unknown else 0, 0)
-        estimate = 0 if self.stop_reason else -(-len(self.text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
-        return Usage(1, self.input_tokens, max(self.output_tokens, estimate))
+        unknown = self.timed_out or self.failure is None or self.failure.how == "broken"
+        if not self.begun and not unknown:
+            return Usage(1, 0, 0)
+        came = len(self.text.encode("utf-8", "replace")) + self.thought_bytes
+        estimate = 0 if self.told else -(-came // BYTES_PER_TOKEN)
+        return Usage(1, self.input_tokens or input_estimate, max(self.output_tokens, estimate))
 
 
 class ClaudeClient:
@@ -95,6 +101,8 @@ class ClaudeClient:
             max_retries=0,  # its retries obey any retry-after and know no deadline (reference/vision.md 1)
             timeout=httpx2.Timeout(60.0, connect=CONNECT_TIMEOUT_S),
             open_telemetry=False,
+            # A redirect would carry the picture to a host that nobody has set.
+            http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
     @property
@@ -188,10 +196,14 @@ def take(event: Any, answer: Answer) -> None:
         text = getattr(delta, "text", None)
         if getattr(delta, "type", None) == "text_delta" and isinstance(text, str):  # thinking has deltas of other types
             answer.add(text)
+        elif isinstance(thought := getattr(delta, "thinking", None), str):
+            answer.thought_bytes += len(thought.encode("utf-8", "replace"))
     elif kind == "message_delta":
         reason = getattr(getattr(event, "delta", None), "stop_reason", None)
         answer.stop_reason = reason if isinstance(reason, str) else answer.stop_reason
-        _take_usage(getattr(event, "usage", None), answer)
+        usage = getattr(event, "usage", None)
+        answer.told = answer.told or _count(usage, "output_tokens") > 0
+        _take_usage(usage, answer)
 
 
 def _take_usage(usage: Any, answer: Answer) -> None:
@@ -202,4 +214,4 @@ def _take_usage(usage: Any, answer: Answer) -> None:
 
 def _count(usage: Any, name: str) -> int:
     value = getattr(usage, name, None)
-    return value if isinstance(value, int) and value > 0 else 0
+    return min(value, MOST_TOKENS) if isinstance(value, int) and value > 0 else 0

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import anthropic
 import httpx2
 
+from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.claude_retry import How, may_retry, retry_after_s
 from sam2_mcp_worker.engines.vision_errors import Kind, VisionError
 
@@ -49,7 +50,7 @@ class Failure:
     """`error` for the agent; `retry`: the same request may succeed, after `asked_s` if the server said so.
 
     `plainer`: leaving out what older gateways do not know may help. `how` far the request came tells how often it is
-    tried again, and what it cost.
+    tried again, and what it cost. `limits_rate`: it says the same of every request to that model.
     """
 
     error: VisionError
@@ -57,6 +58,7 @@ class Failure:
     asked_s: float | None = None
     plainer: bool = False
     how: How = "busy"
+    limits_rate: bool = False
 
 
 def explain(error: Exception, *, model_id: str, secret: str) -> Failure:
@@ -74,7 +76,7 @@ def explain(error: Exception, *, model_id: str, secret: str) -> Failure:
 
 
 def _explain_status(error: anthropic.APIStatusError, model_id: str, secret: str) -> Failure:
-    in_stream = error.status_code < 400
+    in_stream = error.status_code < 300
     status = STATUS_OF_TYPE.get(str(error.type), 500) if in_stream else error.status_code
     headers: Mapping[str, str] = error.response.headers
     message = str(error.api_message or "")
@@ -86,7 +88,8 @@ def _explain_status(error: anthropic.APIStatusError, model_id: str, secret: str)
     if may_retry(status, {} if in_stream else headers):
         asked = None if in_stream else retry_after_s(headers, time.time())
         told = f"the provider is overloaded or limits our rate (HTTP {status})"
-        return Failure(_status_error("overloaded", told, error, secret), retry=True, asked_s=asked)
+        reason = _status_error("overloaded", told, error, secret)
+        return Failure(reason, retry=True, asked_s=asked, limits_rate=status == 429)
     if status == 407:
         return Failure(_status_error("unreachable", "the proxy wants a name and password", error, secret))
     if error.type is None:
@@ -198,3 +201,39 @@ def scrub(text: str, secret: str) -> str:
         text = text.replace(secret, "***")
     text = re.sub(r"[A-Za-z0-9+/=_-]{40,}", "***", text)
     return " ".join(text.split())[:LOGGED_CHARS]
+
+
+def no_time() -> VisionError:
+    """The deadline came first."""
+    return VisionError("timeout", "the model gave nothing usable in the time there was", next_step="call again")
+
+
+def broken_off() -> VisionError:
+    """The stream ended before the answer did."""
+    return VisionError("unreachable", "the model's answer broke off", next_step=f"call again; {MEANWHILE}")
+
+
+def rate_limited() -> VisionError:
+    """What the provider has told another request."""
+    return VisionError("overloaded", "the provider limits our rate", next_step="call again")
+
+
+def unwritable() -> VisionError:
+    """Nobody could tell what is spent."""
+    return VisionError(
+        "cap",
+        "the record of what Claude costs cannot be written, so nothing is spent",
+        next_step=f"the operator checks the folder `spending` in the data folder; {MEANWHILE}",
+    )
+
+
+def does_not_fit(error: VisionError, asked_s: float | None, until: Deadline) -> VisionError:
+    """Say how long the server asks for where that is the reason."""
+    if asked_s is None:
+        return error
+    return VisionError(
+        error.kind,
+        f"{error.what} and asks to wait {asked_s:.0f} s; {until.remaining_s():.1f} s are left",
+        next_step=f"call again in {asked_s:.0f} s",
+        private=error.private,
+    )

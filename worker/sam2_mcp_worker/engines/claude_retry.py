@@ -20,6 +20,9 @@ MAX_TRIES: dict[How, int] = {"busy": 6, "broken": 3, "unsent": 2}
 # With less time left than this no answer can be expected; the quickest ones take about a second.
 SHORTEST_TRY_S = 0.5
 
+# Nobody here waits for a day: whatever a server asks for beyond that says no more, and takes a line to print.
+LONGEST_ASKED_S = 86_400.0
+
 RETRY_STATUSES = frozenset({408, 409, 429, 529})
 
 
@@ -39,15 +42,15 @@ def retry_after_s(headers: Mapping[str, str], now_s: float) -> float | None:
     """
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
-        return milliseconds / 1000
+        return min(milliseconds / 1000, LONGEST_ASKED_S)
     told = headers.get("retry-after")
     seconds = _seconds(told)
     if seconds is not None:
-        return seconds
+        return min(seconds, LONGEST_ASKED_S)
     then_s = _date_s(told)
     if then_s is None:
         return None
-    return max(0.0, then_s - (_date_s(headers.get("date")) or now_s))
+    return min(max(0.0, then_s - (_date_s(headers.get("date")) or now_s)), LONGEST_ASKED_S)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -160,6 +160,10 @@ class VisionProvider(Protocol):
         """Why asking is useless now (wrong key, the day's cap is reached ...), None when it is not."""
         ...
 
+    def trouble_with(self, model: VisionModel) -> WorkerError | None:
+        """Why asking this model is useless now; the other one may be well."""
+        ...
+
     @property
     def where(self) -> str:
         """The host that pictures are sent to."""

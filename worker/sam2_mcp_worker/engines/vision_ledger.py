@@ -22,8 +22,12 @@ from sam2_mcp_worker.spending import Usage
 
 # Money is counted in whole billionths of a dollar: sums of floats drift, and a token of $0.10 a million is 100 of them.
 NANO = 10**9
-# Another worker holds the file for microseconds; longer means that something is wrong with it.
-BUSY_TIMEOUT_S = 2.0
+# Another worker holds the file for microseconds; longer means that something is wrong with it. Everybody waits for it.
+BUSY_TIMEOUT_S = 0.2
+# A file that was held that long is not tried again at once, so that 16 requests do not wait one after the other.
+BUSY_PAUSE_S = 1.0
+# A record that somebody has filled with other things than numbers is as unusable as a damaged file.
+FAULTS = (sqlite3.Error, OSError, TypeError, ValueError, OverflowError)
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS spent (
@@ -70,6 +74,8 @@ class VisionLedger:
         self._clock = clock
         self._connection: sqlite3.Connection | None = None
         self._last = Day(self._today())
+        self._unsettled: list[tuple[Reservation, Usage]] = []
+        self._busy_until_s = 0.0
 
     def _today(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%d")
@@ -89,7 +95,7 @@ class VisionLedger:
         try:
             with self._transaction() as connection:
                 self._load(connection, self._today())
-        except (sqlite3.Error, OSError) as error:
+        except FAULTS as error:
             return self._complain(error)
         return ""
 
@@ -105,17 +111,21 @@ class VisionLedger:
                 if spent + reserved + reservation.nano_usd > self._cap_nano_usd:
                     return "reserved"
                 self._add(connection, reservation.day, Usage(), reservation.nano_usd)
-        except (sqlite3.Error, OSError) as error:
+        except FAULTS as error:
             self._complain(error)
             return "unwritable"
         return reservation
 
     def settle(self, reservation: Reservation, usage: Usage) -> None:
-        """Replace the reservation by what the request cost; a record that cannot be written leaves it reserved."""
+        """Replace the reservation by what the request cost.
+
+        While the record cannot be written it stays reserved; the next call that can write makes up for it.
+        """
+        self._unsettled.append((reservation, usage))
         try:
-            with self._transaction() as connection:
-                self._add(connection, reservation.day, usage, -reservation.nano_usd)
-        except (sqlite3.Error, OSError) as error:
+            with self._transaction():
+                pass
+        except FAULTS as error:
             self._complain(error)
 
     def close(self) -> None:
@@ -127,17 +137,23 @@ class VisionLedger:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """A block that is written as a whole or not at all; other workers wait at its beginning."""
+        if time.monotonic() < self._busy_until_s:
+            raise sqlite3.OperationalError("held by another worker")
         if self._connection is None:
             self._connection = self._open()
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
+        due = tuple(self._unsettled)
         try:
+            for reservation, usage in due:
+                self._add(connection, reservation.day, usage, -reservation.nano_usd)
             yield connection
         except BaseException:
             with suppress(sqlite3.Error):  # a failed write may have been undone already
                 connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
+        del self._unsettled[: len(due)]
 
     def _open(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -177,7 +193,9 @@ class VisionLedger:
         )
         self._load(connection, self._today())
 
-    def _complain(self, error: sqlite3.Error | OSError) -> str:
+    def _complain(self, error: Exception) -> str:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            self._busy_until_s = time.monotonic() + BUSY_PAUSE_S
         self.close()  # the next call opens it anew: the folder may be back, or the damaged file removed
         logger.warning("the record of vision costs cannot be used: %s", type(error).__name__)
         return f"the record of vision costs cannot be used ({type(error).__name__})"

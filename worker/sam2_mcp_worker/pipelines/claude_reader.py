@@ -121,7 +121,7 @@ class _TileTask:
 
     async def read(self, rect: Box, halvings: int) -> TileReading:
         """The reading of the rectangle, by whoever can read it."""
-        trouble = self.vision.trouble
+        trouble = self.vision.trouble_with(self.model)
         if isinstance(trouble, VisionError):
             return await self._stand_in(rect, trouble)
         try:

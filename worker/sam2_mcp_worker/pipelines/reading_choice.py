@@ -54,28 +54,28 @@ def choose_reading(
 ) -> ReadingChoice:
     """The reader for a request of `tile_count` tiles (counted with `vision_tiles`).
 
-    The provider when there is one and it is not in trouble, else the local engine with the reason in `notes`. A
-    request goes on with the engine that it began with: `cursor_fits` tells whether its cursor belongs to a reader.
+    The provider when there is one and the model that the mode asks for is not in trouble, else the local engine with
+    the reason in `notes`. A request goes on with the engine that it began with: `cursor_fits` tells whether its cursor
+    belongs to a reader.
     """
-    local = _local(services, mode, wanted)
     if services.vision is None:
-        return local
-    provider = _provider(services, mode, tile_count, wanted)
-    preferred, other = (provider, local) if services.vision.trouble is None else (local, provider)
+        return _local(services, mode, wanted, None)
+    model = choose_model(services.settings, mode, tile_count)
+    trouble = services.vision.trouble_with(model)
+    local, provider = _local(services, mode, wanted, trouble), _provider(services, model, wanted)
+    preferred, other = (provider, local) if trouble is None else (local, provider)
     if cursor_fits is not None and not cursor_fits(preferred.reader) and cursor_fits(other.reader):
         return other
     return preferred
 
 
-def _provider(services: Services, mode: Mode, tile_count: int, wanted: Wanted) -> ReadingChoice:
+def _provider(services: Services, model: VisionModel, wanted: Wanted) -> ReadingChoice:
     settings = services.settings
-    model = choose_model(settings, mode, tile_count)
     name = settings.claude_fast_model if model == "fast" else settings.claude_accurate_model
     return ReadingChoice(ClaudeReader(services, model, wanted), f"{name} ({model})", labels=wanted.labels)
 
 
-def _local(services: Services, mode: Mode, wanted: Wanted) -> ReadingChoice:
-    trouble = services.vision.trouble if services.vision is not None else None
+def _local(services: Services, mode: Mode, wanted: Wanted, trouble: WorkerError | None) -> ReadingChoice:
     missing = trouble or services.vision_missing or WorkerError("not_available", "regions need a vision provider")
     notes = []
     if trouble is not None:

@@ -153,8 +153,11 @@ async def test_a_refused_tile_is_read_by_the_local_engine_and_said_so(fake: Fake
 
 async def test_an_overloaded_provider_fails_tiles_that_the_next_call_reads(fake: FakeClaude, reader: Reader) -> None:
     fake.play(Script(always=overloaded("3600")))
-    failed = await reader.call(LATER, None, {})
-    assert failed.is_error and "vision_overloaded" in first_text(failed) and "3600" in first_text(failed)
+    failed = await reader.read(LATER)
+    assert failed["coverage"] == {"total": 1, "done": 0, "failed": [1], "unreached": []} and "cursor" not in failed
+    (area,) = failed["failed_areas"]
+    assert "vision_overloaded" in area["reason"] and "3600 s" in area["reason"] and failed["lines"] == []
+    assert reader.usage["requests"] == 1, "what a call without a result cost is told by that call"
     fake.play(Script())
     assert texts(await reader.read(LATER)) == truth(LATER)
 

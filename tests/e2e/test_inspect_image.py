@@ -18,7 +18,7 @@ from tests.conftest import RunningWorker
 from tests.e2e.segmenting import fetched, mask_of, on_loop
 from tests.e2e.tools import Agent, ToolFailure
 from tests.fakes.claude_pages import TruePage, TrueRegion, make_page
-from tests.fakes.claude_script import WRONG_KEY, WRONG_LABELS, Script, refusal, slow
+from tests.fakes.claude_script import WRONG_KEY, WRONG_LABELS, Script, overloaded, refusal, slow
 from tests.fakes.claude_server import FakeClaude, claude_server
 from tests.fakes.shapes import iou
 
@@ -279,6 +279,10 @@ async def hurried(running: RunningWorker, request: Request) -> ImageInspection:
 async def test_a_provider_that_fails_leaves_the_text_and_says_why_there_are_no_regions(
     claude: FakeClaude, narrow: RunningWorker, tmp_path: Path
 ) -> None:
+    claude.play(Script(always=overloaded("3600")))
+    busy = await inspect(narrow, BROKEN[2], tmp_path, labels=["coin"])
+    assert busy["coverage"]["failed"] == [1] and "3600 s" in busy["failed_areas"][0]["reason"]
+    assert "found" not in busy["regions"] and "overloaded" in busy["regions"]["not_available"]["reason"]
     claude.play(Script(always=refusal()))
     refused = await inspect(narrow, BROKEN[2], tmp_path, labels=["coin"])
     claude.play(Script(always=WRONG_KEY))

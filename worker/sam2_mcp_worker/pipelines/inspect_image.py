@@ -223,7 +223,9 @@ def _missing(picture: PictureJob, coverage: Coverage[int, Any], merged: PictureR
     """Why there is nothing to say of regions: nobody could look, or nobody did in any part that was read."""
     if picture.choice.regions_missing is not None:
         return picture.choice.regions_missing
-    if not coverage.done or any(reading.regions is not None for reading in coverage.done.values()):
+    if any(reading.regions is not None for reading in coverage.done.values()):
+        return None
+    if coverage.unreached and not coverage.done:  # somebody is about to
         return None
     reason = merged.unlooked[0][1] if merged.unlooked else "nobody looked for regions"
     trouble = picture.services.vision.trouble if picture.services.vision is not None else None

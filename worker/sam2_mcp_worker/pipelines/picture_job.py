@@ -14,6 +14,7 @@ from typing import Any
 from sam2_mcp_worker.cursors import belongs
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Box, TextReader, TileReading, Wanted
+from sam2_mcp_worker.engines.vision_errors import VisionError
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage, fan_out
 from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job, JobVisit
@@ -140,11 +141,15 @@ async def open_picture(
 
 
 def _raise_for(job: Job) -> None:
-    """Why nothing of the picture could be read, if so."""
+    """Why nothing of the picture could be read, if so.
+
+    A provider that is busy is no error of the call: its tiles are told as failed, with what they cost.
+    """
     job.raise_error()
     coverage = job.coverage
-    if coverage.failed and not coverage.done and not coverage.unreached:
-        raise next(iter(coverage.failed.values()))
+    errors = list(coverage.failed.values())
+    if errors and not coverage.done and not coverage.unreached and not isinstance(errors[0], VisionError):
+        raise errors[0]
 
 
 def _with_failed(coverage: Coverage[int, Any], failed: frozenset[int]) -> Coverage[int, Any]:

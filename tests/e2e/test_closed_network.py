@@ -87,6 +87,35 @@ asyncio.run(main(Path(sys.argv[1]), json.loads(sys.argv[2])))
 """
 
 
+# The tools that ask Claude, with a key and a Messages API on loopback.
+KEYED = """
+import asyncio, json, sys
+from pathlib import Path
+from tests.fakes.claude_pages import make_page
+from tests.fakes.claude_server import claude_server
+from sam2_mcp_worker.cli.client import WorkerClient, first_text
+from sam2_mcp_worker.cli.server import running_worker
+from sam2_mcp_worker.settings import Settings
+
+async def main(folder, fake, page):
+    settings = Settings(port=0, data_dir=folder / "data", ocr_processes=1, segmenter="off", **fake.settings())
+    async with running_worker(settings) as url:
+        client = WorkerClient(url, None)
+        for tool, arguments in (("read_text", {}), ("inspect_image", {"labels": ["coin"]}), ("get_status", None)):
+            if arguments is not None:
+                arguments["source"] = await client.upload(page.write(folder))
+            async with client.session() as session:
+                result = await session.call_tool(tool, arguments or {})
+            assert not result.is_error, first_text(result)
+            assert "claude-" in first_text(result)
+
+page = make_page("banner", 300, 200)
+with claude_server([page]) as fake:
+    asyncio.run(main(Path(sys.argv[1]), fake, page))
+    assert len(fake.requests) == 2, fake.requests
+"""
+
+
 def check_silent(folder: Path, calls: Calls, environment: dict[str, str]) -> None:
     every_file(folder)
     environment = environment | {"SAM2_MCP_DATA_DIR": str(folder / "data"), "SAM2_MCP_OCR_PROCESSES": "1"}
@@ -104,6 +133,13 @@ def test_a_worker_with_sam_2_calls_nobody(tmp_path: Path) -> None:
 
 def test_a_worker_with_the_onnx_pair_calls_nobody(tmp_path: Path, onnx_pair: OnnxPair) -> None:
     check_silent(tmp_path, CALLS, onnx_pair.environment())
+
+
+def test_with_a_key_only_the_address_of_the_messages_api_is_called(tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[2])
+    done = sealed([sys.executable, "-c", KEYED, str(tmp_path)], {"PYTHONPATH": root})
+    assert counts(done) == dict.fromkeys(SILENT, 0)
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,20 @@ from sam2_mcp_worker.settings import Settings
 
 HEAVY = ("numpy", "cv2", "torch", "onnxruntime", "tesserocr", "rapidocr", "pypdfium2", "ultralytics", "scipy", "PIL",
          "av", "pymupdf")
+# Claude's SDK is large too. With a key it is loaded before serving, all of it; without one it is not.
+SDK = {name for name in sys.modules if name.startswith("anthropic")}
 
 def heavy():
-    return sorted(name for name in HEAVY if name in sys.modules)
+    sdk = {name for name in sys.modules if name.startswith("anthropic")} - SDK
+    return sorted({name for name in HEAVY if name in sys.modules} | sdk)
 
 async def main(folder, calls):
     at_start = heavy()
-    async with running_worker(Settings(port=0, data_dir=folder / "data", ocr_processes=1)) as url:
+    settings = Settings(port=0, data_dir=folder / "data", ocr_processes=1)
+    async with running_worker(settings) as url:
+        if settings.anthropic_api_key is not None:
+            SDK.update(name for name in sys.modules if name.startswith("anthropic"))
+            assert SDK
         client = WorkerClient(url, None)
         for tool, arguments in calls:
             if "source" in arguments:
@@ -63,6 +70,7 @@ CALLS: Calls = [
     ("get_status", {}),
     ("inspect_pdf", {"source": "a.pdf"}),
     ("read_text", {"source": "a.png"}),
+    ("inspect_image", {"source": "a.png", "labels": ["coin"]}),
     ("segment_image", {"source": "a.png", "boxes": [[10, 10, 40, 30]], "quality": "fast"}),
     ("redact_media", {"source": "a.png", "phrases": ["x"], "regions": [BOX]}),
     ("redact_media", {"source": "a.pdf", "phrases": ["light"]}),
@@ -89,6 +97,22 @@ def all_tools() -> set[str]:
 def test_no_tool_loads_a_heavy_module_into_the_server_and_stdout_is_silent(tmp_path: Path, onnx_pair: OnnxPair) -> None:
     every_file(tmp_path)
     check(tmp_path, CALLS, onnx_pair.environment(), timeout_s=100)
+
+
+def test_with_a_key_the_whole_sdk_is_loaded_before_serving(tmp_path: Path) -> None:
+    from tests.fakes.claude_server import claude_server
+
+    every_file(tmp_path)
+    calls: Calls = [("get_status", {}), ("inspect_image", {"source": "a.png", "labels": ["coin"]})]
+    with claude_server() as fake:
+        settings = fake.settings()
+        environment = {
+            "ANTHROPIC_API_KEY": settings["anthropic_api_key"],
+            "ANTHROPIC_BASE_URL": settings["anthropic_base_url"],
+            "SAM2_MCP_SEGMENTER": "off",
+        }
+        check(tmp_path, calls, environment, timeout_s=100)
+        assert [seen.status for seen in fake.requests] == [200]
 
 
 @pytest.mark.timeout(300)

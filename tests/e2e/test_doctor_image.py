@@ -180,6 +180,8 @@ def test_the_command_prints_the_record_for_people_or_programs_and_says_by_its_co
     assert run(["doctor", "image", "--url", "http://127.0.0.1:9", "--json"]) == 1
     printed = json.loads(capsys.readouterr().out)
     assert printed["stages"][0]["state"] == "failed"
+    assert run(["doctor", "--url", worker.base_url]) == 3
+    assert "doctor image --url" in capsys.readouterr().err
 
 
 def result(*content: Any, structured: dict[str, Any] | None = None) -> CallToolResult:

@@ -46,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 when one failed."""
     if arguments.what == "image":
         return doctor_image.run(arguments)
+    if arguments.url is not None:
+        raise WorkerError("url_without_image", "--url belongs to `doctor image`", next_step="say `doctor image --url`")
     settings = Settings()
     checks: list[tuple[str, Callable[[], str]]] = [
         ("bind", lambda: _bind(settings)),

@@ -213,6 +213,7 @@ async def test_an_answer_longer_than_allowed_is_cut_and_keeps_its_whole_items(
         (script.refusal(0.5), "refused"),
         (script.TOO_LARGE, "too_large"),
         (script.BODY_TOO_LARGE, "too_large"),
+        (Fault("filtered", 400, "invalid_request_error", "Output blocked by content filtering policy"), "refused"),
         (script.not_json(), "no_answer"),
         (script.WRONG_BOXES, "no_answer"),
     ],

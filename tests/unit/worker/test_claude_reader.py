@@ -165,14 +165,15 @@ async def test_a_half_that_the_local_engine_reads_leaves_regions_that_may_be_mor
 ) -> None:
     def change(asked: Asked, sight: Sight) -> Sight:
         if asked.rect == (0, 0, 500, 300):
-            return replace(sight, lines=(), regions=(), cut="tokens")
+            return replace(sight, lines=(), cut="tokens")
         if asked.rect[1] > 0:
             raise VisionError("refused", "not this one")
-        return sight
+        return replace(sight, regions=())
 
     reading = await Reading(services, pixels, change=change).read(rect=(0, 0, 500, 300), page=LOW)
     assert reading.truncated and "refused" in reading.stood_in and not reading.again
     assert reading.regions is not None
+    assert [region.label for region in reading.regions] == ["coin"]  # which the cut answer for the whole had
 
 
 @pytest.mark.parametrize(("cut", "questions"), [("time", 3), ("connection", 1)])

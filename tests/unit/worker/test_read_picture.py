@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,6 +128,25 @@ async def test_what_costs_money_is_kept_however_few_tiles_there_are(tmp_path: Pa
     await read_twice(tmp_path, paid)
     await read_twice(tmp_path, free)
     assert (paid.reads, free.reads) == (1, 2)
+
+
+@pytest.mark.parametrize("worse", [TileReading((), (), stood_in="cap", again="cap"), WorkerError("late", "too late")])
+async def test_a_worse_reading_does_not_take_the_place_of_the_part_that_was_paid_for(
+    tmp_path: Path, worse: TileReading | WorkerError
+) -> None:
+    class Worsening(CountingReader):
+        async def read_tile(self, pixels: PixelFile, rect_xyxy_px: Box, *, job: str, timeout_s: float) -> TileReading:
+            self.reads += 1
+            if self.reads == 1:
+                return TileReading((LINE,), (), (), truncated=True, again="cut")
+            if isinstance(worse, WorkerError):
+                raise worse
+            return worse
+
+    reader = Worsening(costs_money=True)
+    first, second = await read_twice(tmp_path, reader)
+    assert second == first
+    assert (second.lines, second.again, reader.reads) == ((LINE,), "cut", 2)
 
 
 async def test_a_reading_that_may_come_out_better_is_told_so_and_read_again(tmp_path: Path) -> None:

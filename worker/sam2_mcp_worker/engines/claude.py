@@ -22,6 +22,7 @@ from sam2_mcp_worker.engines.claude_errors import (
     MEANWHILE,
     Failure,
     broken_off,
+    cap_reached,
     does_not_fit,
     no_time,
     rate_limited,
@@ -167,7 +168,7 @@ class ClaudeVision:
         if self._provider_trouble is not None and time.monotonic() < self._provider_trouble.until_s:
             return self._provider_trouble.error
         cheapest = min(state.worst_usd(0) for state in self._models.values())
-        return None if self._ledger.fits(cheapest) else self._cap_error()
+        return None if self._ledger.fits(cheapest) else cap_reached(self._cap_usd, self._ledger.today.spent.usd)
 
     def _trouble_of_model(self, model: VisionModel) -> VisionError | None:
         trouble = self._model_trouble.get(model)
@@ -275,7 +276,7 @@ class ClaudeVision:
                 self._provider_trouble = _Trouble(unwritable(), time.monotonic() + UNREACHABLE_KEPT_S)
                 raise self._provider_trouble.error
             if got == "cap" or not self._reserved:
-                raise self._cap_error()
+                raise cap_reached(self._cap_usd, self._ledger.today.spent.usd)
             await asyncio.wait_for(settled.wait(), until.remaining_s())
 
     def _book(self, reservation: Reservation, usage: Usage) -> None:
@@ -284,15 +285,6 @@ class ClaudeVision:
         self._reserved -= 1
         self._settled.set()
         self._settled = asyncio.Event()
-
-    def _cap_error(self) -> VisionError:
-        spent = self._ledger.today.spent.usd
-        return VisionError(
-            "cap",
-            f"today's cap of {self._cap_usd:.2f} US dollars leaves no room for a request ({spent:.4f} spent)",
-            rule="a request is sent when its worst case fits; the day ends at 0:00 UTC",
-            next_step=f"the operator raises SAM2_MCP_CLAUDE_DAILY_CAP_USD, or tomorrow; {MEANWHILE}",
-        )
 
     async def _wait_to_retry(self, answer: Answer, course: _Course, until: Deadline) -> VisionError | None:
         """Wait until the next try; or why there is none."""

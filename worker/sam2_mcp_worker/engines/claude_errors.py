@@ -107,6 +107,8 @@ def _explain_typed(status: int, message: str, error: anthropic.APIStatusError, m
         return Failure(_status_error("model", f"the provider does not know the model {model_id}", error, secret))
     if status == 413 or error.error_code == "image_dimensions_too_large" or _about_size(message):
         return Failure(_status_error("too_large", "the provider refused this picture for its size", error, secret))
+    if "content filter" in message:
+        return Failure(_status_error("refused", "the provider's filter held this answer back", error, secret))
     if status in (400, 422) and not _about_fields(message) and "image" in message:
         return Failure(_status_error("refused", "the provider could not process this picture", error, secret))
     what = "the provider, or a gateway before it, does not understand our requests"
@@ -201,6 +203,16 @@ def scrub(text: str, secret: str) -> str:
         text = text.replace(secret, "***")
     text = re.sub(r"[A-Za-z0-9+/=_-]{40,}", "***", text)
     return " ".join(text.split())[:LOGGED_CHARS]
+
+
+def cap_reached(cap_usd: float, spent_usd: float) -> VisionError:
+    """The day's money is spent, or too little is left."""
+    return VisionError(
+        "cap",
+        f"today's cap of {cap_usd:.2f} US dollars leaves no room for a request ({spent_usd:.4f} spent)",
+        rule="a request is sent when its worst case fits; the day ends at 0:00 UTC",
+        next_step=f"the operator raises SAM2_MCP_CLAUDE_DAILY_CAP_USD, or tomorrow; {MEANWHILE}",
+    )
 
 
 def no_time() -> VisionError:

@@ -189,12 +189,15 @@ class _TileTask:
         return TileReading(
             settled.lines,
             settled.undetected_ink,
-            tuple(_moved(region, rect) for region in sight.regions) if self.wanted.labels else None,
+            self._regions(rect, sight),
             truncated=bool(sight.cut),
             again=again,
             dropped=sight.dropped,
             invented=settled.invented,
         )
+
+    def _regions(self, rect: Box, sight: Sight) -> tuple[Region, ...] | None:
+        return tuple(_moved(region, rect) for region in sight.regions) if self.wanted.labels else None
 
     async def _settled(self, rect: Box, lines: Sequence[TextLine]) -> SettledLines:
         if not self.wanted.text:
@@ -204,15 +207,18 @@ class _TileTask:
         )
 
     async def _halved(self, rect: Box, sight: Sight, parts: list[Box], halvings: int) -> TileReading:
-        """The halves read one beside the other; where one fails, what the cut answer for the whole had is kept too."""
+        """The halves read one beside the other; what a failed one lacks, the cut answer for the whole may have had."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._read_or_fail(part, halvings)) for part in parts]
         answers = [task.result() for task in tasks]
         errors = [answer for answer in answers if isinstance(answer, WorkerError)]
         readings = [None if isinstance(answer, WorkerError) else answer for answer in answers]
-        if not errors:
+        if errors:
+            whole = replace(await self._reading(rect, sight), again=errors[0].reason)
+        elif any(reading is not None and reading.stood_in for reading in readings):
+            whole = TileReading((), (), self._regions(rect, sight), truncated=True)  # all text is read anew
+        else:
             return _merged(parts, readings)
-        whole = replace(await self._reading(rect, sight), again=errors[0].reason)
         return _merged([*parts, rect], [*readings, whole])
 
     async def _read_or_fail(self, rect: Box, halvings: int) -> TileReading | WorkerError:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Box, Region, TextLine, TextReader, TileReading
+from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage, fan_out
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.reading_order import reading_order
@@ -103,13 +104,24 @@ class PictureReader:
         self._labels = labels
 
     async def read_tile(self, pixels: PixelFile, rect: Box, *, keep: bool) -> TileReading:
-        """One tile, from the cache when it is worth keeping; one that may be read better later is not taken from it."""
+        """One tile, from the cache when it is worth keeping.
+
+        One that may be read better is read again; where that fails, the provider's part of before is better than none.
+        """
         if not keep:
             return await self._read(pixels, rect)
         key = cache_key("tile", *self._source_key, list(rect), self._reader.identity)
 
         async def compute() -> dict[str, Any]:
-            return tile_to_json(await self._read(pixels, rect))
+            before: dict[str, Any] | None = await asyncio.to_thread(self._cache.get, key)
+            paid = None if before is None or before.get("stood_in") else before
+            try:
+                reading = await self._read(pixels, rect)
+            except WorkerError:
+                if paid is None:
+                    raise
+                return paid
+            return paid if paid is not None and reading.stood_in else tile_to_json(reading)
 
         return tile_from_json(await self._cache.get_or_compute(key, compute, fresh=lambda tile: not tile.get("again")))
 

@@ -49,10 +49,10 @@ async def check_model(client: ClaudeClient, state: ModelState) -> VisionError | 
     if isinstance(info, VisionError):
         state.state = f"not verified: {info.what}"
         return info if info.kind in ("auth", "model", "unreachable") else None
-    return _judge(info, state)
+    return judge(info, state)
 
 
-def _judge(info: Any, state: ModelState) -> VisionError | None:
+def judge(info: Any, state: ModelState) -> VisionError | None:
     """Compare what the provider says of the model with what we need."""
     unable = _unable(info)
     if unable:

@@ -207,6 +207,8 @@ def test_an_upright_line_of_vertical_text_is_as_high_as_it_is_wide() -> None:
         "{" * 50_000,
         "{'" * 30_000,
         '{"lines":[' + "{true]" * 2_000,
+        '{"lines":[' + "{}" * 2_000,
+        '{"lines":[{"words":"a "b" c","box":[1,2,30,40]}]}',
         '{"lines":[' + "{" + "(:" * 30_000 + "}",
         '{"lines":' + "[" * 100_000,
         '{"lines": ' + "9" * 5000 + "}",

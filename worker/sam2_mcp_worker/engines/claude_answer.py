@@ -116,7 +116,7 @@ def _repaired(text: str) -> Parsed | None:
     until_s = time.process_time() + REPAIR_BUDGET_S
     for match in ITEM.finditer(text):
         item = _repaired_item(match[0]) if time.process_time() < until_s else None
-        if item is None:
+        if item is None or not any(key in item for key in KEYS.values()):
             lost += 1
         else:
             items.append(item)

@@ -31,18 +31,16 @@ from sam2_mcp_worker.engines.claude_errors import (
 from sam2_mcp_worker.engines.claude_models import ModelState, check_model
 from sam2_mcp_worker.engines.claude_prompt import SYSTEM, answer_schema, prompt_version, request_text
 from sam2_mcp_worker.engines.ports import Sight, TilePicture, VisionModel, Wanted
-from sam2_mcp_worker.engines.vision_errors import WHOLE_PROVIDER, VisionError
+from sam2_mcp_worker.engines.vision_errors import VisionError
 from sam2_mcp_worker.engines.vision_ledger import Reservation, VisionLedger
 from sam2_mcp_worker.engines.vision_limiter import VisionLimiter
+from sam2_mcp_worker.engines.vision_trouble import UNREACHABLE_KEPT_S, TroubleMemory
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.spending import Usage, spend, spending_job
 
 # Kept free before the deadline for reading what has arrived: the slowest recovery takes 0.1 s (reference/vision.md 1).
 READING_MARGIN_S = 0.25
-# A wrong key stays wrong for longer than a network is down; both are tried again by themselves.
-TROUBLE_KEPT_S = 60.0
-UNREACHABLE_KEPT_S = 15.0
 # A limit of rate concerns every request to that model: what the server asks one of them to wait, all of them wait. Not
 # when that is longer: then each says so at once, and the next call tries again.
 LONGEST_PAUSE_S = 10.0
@@ -56,14 +54,6 @@ DEFAULT_ADDRESS = "https://api.anthropic.com"
 MODELS: tuple[VisionModel, VisionModel] = ("fast", "accurate")
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Trouble:
-    """Why asking is useless, until when."""
-
-    error: VisionError
-    until_s: float
 
 
 @dataclass(slots=True)
@@ -102,8 +92,7 @@ class ClaudeVision:
         self._ledger = VisionLedger(settings.data_dir / "spending" / "claude.sqlite", self._cap_usd)
         self._settled = asyncio.Event()
         self._reserved = 0
-        self._provider_trouble: _Trouble | None = None
-        self._model_trouble: dict[VisionModel, _Trouble] = {}
+        self._trouble = TroubleMemory()
         self._paused_until_s: dict[VisionModel, float] = {}
         self._check: asyncio.Task[list[VisionError]] | None = None
 
@@ -136,7 +125,7 @@ class ClaudeVision:
     def check_ledger(self) -> None:
         """Look up what today has cost so far."""
         if self._ledger.refresh():
-            self._provider_trouble = _Trouble(unwritable(), time.monotonic() + TROUBLE_KEPT_S)
+            self._trouble.remember_provider(unwritable(), UNREACHABLE_KEPT_S)
 
     async def check_models(self) -> list[VisionError]:
         """Ask the models endpoint about both models, which costs nothing; what is wrong with them."""
@@ -145,7 +134,7 @@ class ClaudeVision:
             error = await check_model(self._client, self._models[model])
             if error is None:
                 continue
-            self._remember(model, error)
+            self._trouble.remember(model, error)
             errors.append(error)
             if error.kind != "model":  # the other model fares no better
                 break
@@ -153,7 +142,7 @@ class ClaudeVision:
 
     def trouble_with(self, model: VisionModel) -> VisionError | None:
         """The same of one model."""
-        return self._trouble_of_provider() or self._trouble_of_model(model)
+        return self._trouble_of_provider() or self._trouble.of_model(model)
 
     @property
     def trouble(self) -> WorkerError | None:
@@ -161,35 +150,20 @@ class ClaudeVision:
         provider = self._trouble_of_provider()
         if provider is not None:
             return provider
-        lost = [self._trouble_of_model(model) for model in MODELS]
+        lost = [self._trouble.of_model(model) for model in MODELS]
         return lost[0] if all(lost) else None
 
     def _trouble_of_provider(self) -> VisionError | None:
-        if self._provider_trouble is not None and time.monotonic() < self._provider_trouble.until_s:
-            return self._provider_trouble.error
+        known = self._trouble.of_provider()
+        if known is not None:
+            return known
         cheapest = min(state.worst_usd(0) for state in self._models.values())
         return None if self._ledger.fits(cheapest) else cap_reached(self._cap_usd, self._ledger.today.spent.usd)
-
-    def _trouble_of_model(self, model: VisionModel) -> VisionError | None:
-        trouble = self._model_trouble.get(model)
-        return trouble.error if trouble is not None and time.monotonic() < trouble.until_s else None
-
-    def _remember(self, model: VisionModel, error: VisionError) -> None:
-        """So that the next tiles need not find out by themselves."""
-        if error.kind not in WHOLE_PROVIDER or error.kind == "cap":  # the ledger knows about the cap
-            return
-        kept_s = UNREACHABLE_KEPT_S if error.kind == "unreachable" else TROUBLE_KEPT_S
-        trouble = _Trouble(error, time.monotonic() + kept_s)
-        if error.kind == "model":
-            self._model_trouble[model] = trouble
-        else:
-            self._provider_trouble = trouble
-        logger.warning("Claude: %s; %s", error.public_text, error.private)
 
     def _check_trouble(self, model: VisionModel) -> None:
         error = self.trouble_with(model)
         if error is not None:
-            raise error
+            raise error.with_traceback(None)  # it is raised again and again, and must not collect all those ways
 
     async def look(self, picture: TilePicture, wanted: Wanted, *, model: VisionModel, deadline: Deadline) -> Sight:
         """Ask once, with retries that fit before the deadline; see `VisionProvider`."""
@@ -215,7 +189,7 @@ class ClaudeVision:
             reason = await self._wait_to_retry(answer, course, until)
             if reason is not None:
                 if not answer.begun:  # a broken stream says nothing about the provider
-                    self._remember(model, reason)
+                    self._trouble.remember(model, reason)
                 return self._cut_or(course.best, question, wanted, "connection", reason)
 
     def _question(self, picture: TilePicture, wanted: Wanted, state: ModelState) -> Question:
@@ -273,8 +247,8 @@ class ClaudeVision:
                 self._reserved += 1
                 return got
             if got == "unwritable":
-                self._provider_trouble = _Trouble(unwritable(), time.monotonic() + UNREACHABLE_KEPT_S)
-                raise self._provider_trouble.error
+                self._trouble.remember_provider(unwritable(), UNREACHABLE_KEPT_S)
+                raise unwritable()
             if got == "cap" or not self._reserved:
                 raise cap_reached(self._cap_usd, self._ledger.today.spent.usd)
             await asyncio.wait_for(settled.wait(), until.remaining_s())
@@ -333,7 +307,7 @@ class ClaudeVision:
         trouble = self.trouble
         return {
             "sends_to": self._client.host,
-            "models": {model: self._models[model].told(self._trouble_of_model(model)) for model in MODELS},
+            "models": {model: self._models[model].told(self._trouble.of_model(model)) for model in MODELS},
             "in_flight": self._limiter.in_flight,
             "waiting": self._limiter.waiting,
             "max_in_flight": self._limiter.size,

@@ -118,7 +118,7 @@ async def test_image_pages_are_read_by_the_model_and_their_regions_are_in_points
         truth, parts = PAGES[name], by_number(results)[number]
         text = "\n".join(part["text"] for part in parts)
         assert all(line.text in text for line in truth.lines)
-        assert {part["regions_status"] for part in parts} == {"done"}
+        assert parts[-1]["regions_status"] == "done"
         found = [region for part in parts for region in part.get("regions", [])]
         wanted = [region for region in truth.regions if region.label in LABELS]
         assert sorted(region["label"] for region in found) == sorted(region.label for region in wanted)
@@ -265,6 +265,38 @@ async def test_the_words_of_the_layer_in_a_region_tell_its_text_height(
     agent = Agent(reading)
     result = await agent.call("inspect_pdf", source=await agent.upload(path), labels=["disclaimer"])
     assert result["pages"][0]["regions"][0]["text_height_pt"] == pytest.approx(9, abs=0.1)
+
+
+async def test_regions_that_nobody_could_look_for_are_looked_for_by_the_next_call_though_the_text_was_there(
+    reading: RunningWorker, fake: FakeClaude, tmp_path: Path
+) -> None:
+    fake.play(Script(always=overloaded("3600")))
+    path = tmp_path / "later.pdf"
+    path.write_bytes(document([good_page("Its text layer is whole")]))
+    agent = Caller(reading)
+    asked = {"source": await agent.upload(path), "labels": ["coin"]}
+    (page,) = (await agent.inspect(**asked))[0]["pages"]
+    assert (page["status"], page["text"]) == ("done", "Its text layer is whole")
+    assert (page["regions_status"], "regions" in page) == ("failed", False)
+    assert "overloaded" in page["regions_reason"]
+    assert any("calling again" in note for note in page["notes"])
+    fake.play(Script(override={"regions": [{"label": "coin", "confidence": 0.9, "box": [20, 40, 120, 140]}]}))
+    (page,) = (await agent.inspect(**asked))[0]["pages"]
+    assert (page["regions_status"], len(page["regions"])) == ("done", 1)
+    assert (await agent.inspect(**asked))[1]["requests"] == 0
+
+
+async def test_a_part_of_a_page_never_looks_as_if_nothing_had_been_found(
+    reading: RunningWorker, fake: FakeClaude, tmp_path: Path
+) -> None:
+    fake.play(Script(override={"regions": [{"label": "coin", "confidence": 0.9, "box": [20, 40, 120, 140]}]}))
+    path = tmp_path / "parts.pdf"
+    path.write_bytes(document([b"".join(show("word " * 14 + str(row), 10, 290 - 4 * row, 4) for row in range(65))]))
+    results = await Agent(reading).follow("inspect_pdf", source=await Agent(reading).upload(path), labels=["coin"])
+    parts = by_number(results)[1]
+    assert len(parts) > 1
+    assert [part["regions_status"] for part in parts] == ["continues"] * (len(parts) - 1) + ["done"]
+    assert [len(part.get("regions", [])) for part in parts] == [0] * (len(parts) - 1) + [1]
 
 
 async def test_without_a_provider_regions_are_not_available_and_never_an_empty_list(

@@ -35,7 +35,20 @@ def test_default_stands_for_the_pack_and_no_names_are_no_labels() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", " \t", "a\nb", "a\x00b", "a\u202eb", "a\u200bb", "a\u2028b", "\ud800", "...", "x" * (MAX_LABEL_CHARS + 1)],
+    [
+        "",
+        " \t",
+        "a\nb",
+        "a\x00b",
+        "a\u202eb",
+        "a\u200bb",
+        "a\u2028b",
+        "\ud800",
+        "...",
+        "coin\u3164",
+        "a\ufe0f",
+        "x" * (MAX_LABEL_CHARS + 1),
+    ],
 )
 def test_what_could_break_a_line_or_hide_in_one_is_refused_and_never_shown_raw(name: str) -> None:
     assert code_of([name]) == "label_invalid"
@@ -44,8 +57,8 @@ def test_what_could_break_a_line_or_hide_in_one_is_refused_and_never_shown_raw(n
     assert caught.value.public_text.isprintable()
 
 
-@pytest.mark.parametrize("names", [["a", "A"], ["coin", "default"], ["가", "\u1100\u1161"]])
-def test_a_label_is_there_once_whatever_its_case_or_composition(names: list[str]) -> None:
+@pytest.mark.parametrize("names", [["a", "A"], ["coin", "default"], ["가", "\u1100\u1161"], ["coin", "ｃｏｉｎ"]])
+def test_a_label_is_there_once_whatever_its_case_width_or_composition(names: list[str]) -> None:
     assert code_of(names) == "label_twice"
 
 

@@ -6,6 +6,7 @@ label, is refused instead of repaired.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ DEFAULT = "default"
 
 # Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters; line separators.
 _REFUSED_CATEGORIES = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+# Letters and marks that are drawn as nothing: Hangul and Khmer fillers, joiners, variation selectors.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _SHOWN_CHARS = 40
 
 
@@ -61,7 +66,7 @@ def check_text(text: str, what: str, max_chars: int) -> str:
         WorkerError: label_invalid: empty, too long, or with characters that nobody sees.
     """
     for character in text:
-        if unicodedata.category(character) in _REFUSED_CATEGORIES:
+        if unicodedata.category(character) in _REFUSED_CATEGORIES or _INVISIBLE.match(character):
             shown = text[:_SHOWN_CHARS].encode("ascii", "backslashreplace").decode("ascii")
             raise _invalid(f"{what} {shown!r} holds the character U+{ord(character):04X}", max_chars)
     clean = " ".join(unicodedata.normalize("NFC", text).split())
@@ -87,8 +92,8 @@ def _check_number(labels: Sequence[Label]) -> None:
             raise WorkerError(
                 "label_twice",
                 f"the label {label.name!r} is there twice",
-                rule="labels are a closed list, upper and lower case alike",
-                next_step="name each label once",
+                rule="labels are a closed list; upper and lower case, wide and narrow letters are alike",
+                next_step="name each label once; 'default' brings those of the rule pack along",
             )
         seen.add(folded)
     if len(labels) > MAX_LABELS:
@@ -101,7 +106,8 @@ def _check_number(labels: Sequence[Label]) -> None:
 
 
 def _folded(name: str) -> str:
-    return name.casefold()
+    """Alike for labels that look alike: case, and the wide and ligated forms of the same letters."""
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def _invalid(what: str, max_chars: int) -> WorkerError:

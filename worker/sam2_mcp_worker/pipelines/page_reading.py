@@ -94,5 +94,8 @@ async def read_page_tiles(
     rects = [tile.rect_xyxy_px for tile in tiles]
     merged = await asyncio.to_thread(merge, rects, coverage, readers.labels)
     order = reading_order([line.box_xyxy_px for line in merged.lines])
-    unread = tuple((rects[i], error.reason) for i, error in sorted(coverage.failed.items()) if tiles[i].text)
-    return replace(merged, lines=tuple(merged.lines[i] for i in order), unread=unread)
+    failed = sorted(coverage.failed.items())
+    unread = tuple((rects[i], error.reason) for i, error in failed if tiles[i].text)
+    # A tile whose text is known is missed by nobody but the regions: without this the page would count as complete.
+    unlooked = next((error.reason for i, error in failed if not tiles[i].text), "")
+    return replace(merged, lines=tuple(merged.lines[i] for i in order), unread=unread, again=merged.again or unlooked)

@@ -94,8 +94,11 @@ class Page(BaseModel):
     undetected_ink_boxes_pt: list[list[float]] | None = None
     regions: Annotated[list[PageRegion] | None, Field(description="What was found; absent when nobody looked")] = None
     regions_status: Annotated[
-        Literal["done", "failed", "not_available"] | None,
-        Field(description="'done': all of the page was looked at; else a label that is not here may be there"),
+        Literal["done", "continues", "failed", "not_available"] | None,
+        Field(
+            description="'done': all of the page was looked at, and all found was delivered; 'continues': the rest "
+            "comes with the cursor; else a label that is not here may be there"
+        ),
     ] = None
     regions_reason: Annotated[str | None, Field(description="What was not looked at, and why")] = None
     continued: Annotated[
@@ -164,7 +167,7 @@ def _add_regions(model: Page, page: DeliveredPage, result: dict[str, Any]) -> No
     if result["regions"] is None:
         model.regions_status = "not_available"
         return
-    model.regions_status = "failed" if result["regions_reason"] else "done"
+    model.regions_status = "continues" if page.continues else "failed" if result["regions_reason"] else "done"
     model.regions_reason = result["regions_reason"] or None
     found = [PageRegion(**region) for region in page.regions]
     none_there = model.regions_status == "done" and not result["regions"]

@@ -101,11 +101,12 @@ def _regions(labels: tuple[str, ...], result: RegionResult) -> Regions:
     if result.missing is not None:
         missing = NotAvailableModel(reason=result.missing.what, mend=result.missing.next_step)
         return Regions(labels=list(labels), not_available=missing, complete=False)
+    found = [RegionModel(**fields) for fields in result.found]
     return Regions(
         labels=list(labels),
         complete=result.complete,
         total=result.total,
-        found=[RegionModel(**fields) for fields in result.found],
+        found=found if found or result.complete else None,  # an empty list would look like "none there"
         unlooked=result.unlooked or None,
         unlooked_areas=_areas(result.unlooked_areas),
     )

@@ -37,6 +37,7 @@ class LongPdf:
 
     pages: int
     calls: int
+    errors: list[str]
     longest_call_s: float
     total_s: float
     done: int
@@ -55,6 +56,7 @@ class LongPdf:
     def shortcomings(self, limit_s: float) -> list[str]:
         claims = {
             f"a call took {self.longest_call_s:.1f} s": self.longest_call_s >= limit_s,
+            f"calls that ended in an error: {self.errors}": bool(self.errors),
             f"failed pages: {self.failed}": bool(self.failed),
             f"pages that were never delivered: {self.never_delivered}": bool(self.never_delivered),
             f"pages that were delivered twice: {self.delivered_twice}": bool(self.delivered_twice),
@@ -96,6 +98,7 @@ def judge(pages: Sequence[TruePage], calls: Sequence[Called], record: Record) ->
     return LongPdf(
         pages=len(pages),
         calls=len(calls),
+        errors=[each.error for each in calls if each.error],
         longest_call_s=max(each.took_s for each in calls),
         total_s=sum(each.took_s for each in calls),
         done=len(done),

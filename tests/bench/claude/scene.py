@@ -28,6 +28,7 @@ from sam2_mcp_worker.cli.client import WorkerClient, first_text
 
 USAGE_KEY = "sam2-mcp/usage"
 START_LIMIT_S = 120.0
+MOST_ERRORS = 2
 # Settings that come as environment variables without the worker's prefix.
 UNPREFIXED = ("anthropic_api_key", "anthropic_base_url")
 
@@ -173,10 +174,15 @@ async def call(client: WorkerClient, tool: str, **arguments: Any) -> Called:
 
 
 async def follow(client: WorkerClient, tool: str, **arguments: Any) -> list[Called]:
-    """All calls up to the end of the cursor; an error ends them."""
+    """All calls up to the end of the cursor. After an error the same call is made again, as an agent does: twice."""
     calls = [await call(client, tool, **arguments)]
-    while cursor := calls[-1].facts.get("cursor"):
-        calls.append(await call(client, tool, **arguments, cursor=cursor))
+    cursor, errors = "", 0
+    while calls[-1].error or calls[-1].facts.get("cursor"):
+        errors += bool(calls[-1].error)
+        if errors > MOST_ERRORS:
+            break
+        cursor = calls[-1].facts.get("cursor", cursor)
+        calls.append(await call(client, tool, **arguments, **({"cursor": cursor} if cursor else {})))
     return calls
 
 

@@ -136,6 +136,8 @@ def test_a_long_pdf_of_which_all_was_delivered_has_no_shortcoming() -> None:
     ],
 )
 def test_what_a_long_pdf_lost_is_told(pages: list[dict[str, Any]], record: Record, word: str) -> None:
+    good = long_pdf.judge(PAGES, [called(*map(read_page, (1, 2, 3)))], record)
+    assert "an error" in replace(good, errors=["[busy]"], refused=0, scaled_down=0).shortcomings(27.0)[0]
     (claim,) = long_pdf.judge(PAGES, [called(*pages)], record).shortcomings(27.0)
     assert word in claim
     assert len(long_pdf.judge(PAGES, [called(*pages)], record).shortcomings(3.0)) == 2

@@ -251,6 +251,7 @@ async def test_labels_from_outside_the_list_are_dropped_and_counted(
         (script.PAYMENT_REQUIRED, "credit"),
         (script.no_api(), "gateway"),
         (script.gateway_page(404), "gateway"),
+        (Fault("deep", html="event: message_start\ndata: " + "[" * 5000 + "\n\n"), "gateway"),
     ],
     ids=lambda value: getattr(value, "name", value),
 )

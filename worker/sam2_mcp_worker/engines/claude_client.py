@@ -31,8 +31,15 @@ BYTES_PER_TOKEN = 2
 # No request has more tokens; a server that tells more is not believed, and the sum must fit into the record of costs.
 MOST_TOKENS = 10**8
 
-# While a stream is read the HTTP client's errors come unwrapped; ValueError is what an unreadable event raises.
-SDK_ERRORS = (anthropic.AnthropicError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, ValueError)
+# While a stream is read the HTTP client's errors come unwrapped; the last two are what unreadable events raise.
+SDK_ERRORS = (
+    anthropic.AnthropicError,
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.InvalidURL,
+    ValueError,
+    RecursionError,
+)
 
 # At DEBUG the SDK logs requests as they are, pictures included.
 for _name in ("anthropic", "httpx2", "httpcore2"):

@@ -17,8 +17,12 @@ COMPLETE = (
     "worker/sam2_mcp_worker/fanout.py",
     "worker/sam2_mcp_worker/media/tiling.py",
     "worker/sam2_mcp_worker/media/seams.py",
+    "worker/sam2_mcp_worker/media/region_seams.py",
     "worker/sam2_mcp_worker/media/reading_order.py",
     "worker/sam2_mcp_worker/pipelines/delivery.py",
+    "worker/sam2_mcp_worker/pipelines/region_delivery.py",
+    "worker/sam2_mcp_worker/spending.py",
+    "worker/sam2_mcp_worker/checks/",
     "worker/sam2_mcp_worker/cursors.py",
     "worker/sam2_mcp_worker/web/guard.py",
 )

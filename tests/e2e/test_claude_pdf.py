@@ -286,6 +286,19 @@ async def test_regions_that_nobody_could_look_for_are_looked_for_by_the_next_cal
     assert (await agent.inspect(**asked))[1]["requests"] == 0
 
 
+async def test_where_only_regions_were_wanted_nobody_is_said_to_have_read(
+    reading: RunningWorker, fake: FakeClaude, tmp_path: Path
+) -> None:
+    fake.play(Script(always=refusal()))
+    path = tmp_path / "declined.pdf"
+    path.write_bytes(document([good_page("The layer tells it all")]))
+    agent = Agent(reading)
+    (page,) = (await agent.call("inspect_pdf", source=await agent.upload(path), labels=["coin"]))["pages"]
+    assert (page["text"], page["regions_status"]) == ("The layer tells it all", "failed")
+    assert "refused" in page["regions_reason"]
+    assert not any("local engine" in note for note in page.get("notes", []))
+
+
 async def test_a_part_of_a_page_never_looks_as_if_nothing_had_been_found(
     reading: RunningWorker, fake: FakeClaude, tmp_path: Path
 ) -> None:
@@ -305,7 +318,9 @@ async def test_without_a_provider_regions_are_not_available_and_never_an_empty_l
     path = tmp_path / "local.pdf"
     path.write_bytes(document([good_page("Nobody looks here")]))
     agent = Caller(worker)
-    result, cost = await agent.inspect(source=await agent.upload(path), labels=["default"])
+    source = await agent.upload(path)
+    assert "regions_not_available" not in (await agent.inspect(source=source))[0]
+    result, cost = await agent.inspect(source=source, labels=["default"])
     assert cost == {}
     assert "coin" in result["labels"]
     assert result["pages"][0]["regions_status"] == "not_available"

@@ -139,6 +139,7 @@ async def test_a_file_that_is_no_picture_or_cut_short_fails_where_it_comes_in(
         assert "upload" not in states(record)
         assert len(record.next_steps) == 1
     assert failed(await diagnose(tmp_path / "absent.png", worker.base_url)) == ["the file"]
+    assert failed(await diagnose(Path("/dev/zero"), worker.base_url)) == ["the file"]
 
 
 async def test_a_name_that_promises_another_type_is_told_and_the_road_still_followed(

@@ -61,6 +61,7 @@ class _Walk:
     path: Path
     drawn: DrawnPicture | None
     max_pixels: int
+    max_bytes: int
     worker: WorkerClient | None = None
     original: DecodedImage | None = None
     handle: str = ""
@@ -102,10 +103,7 @@ class _Walk:
 
     async def file(self) -> str:
         """The picture as it comes in."""
-        try:
-            data = await anyio.Path(self.path).read_bytes()
-        except OSError as error:
-            raise WorkerError("file_unreadable", f"{error.strerror}", next_step="check the path") from error
+        data = await self._bytes()
         found, promised = media_type_of(data[:64]), type_of_name(self.path.name)
         self.original = await blocks.decode(self.decoders, data, self.folder, "original", self.max_pixels)
         size = f"{self.original.pixels.width_px} x {self.original.pixels.height_px} px"
@@ -117,6 +115,23 @@ class _Walk:
             )
         turned = ", turned by EXIF" if self.original.rotated else ""
         return f"{self.original.format}, {len(data)} bytes, decoded whole: {size}{turned}"
+
+    async def _bytes(self) -> bytes:
+        path = anyio.Path(self.path)
+        try:
+            if await path.exists() and not await path.is_file():  # a pipe or a device might never end
+                raise WorkerError("file_unreadable", "it is no plain file", next_step="name a picture file")
+            size_bytes = (await path.stat()).st_size
+            if size_bytes > self.max_bytes:
+                raise WorkerError(
+                    "file_too_large",
+                    f"{size_bytes} bytes",
+                    rule=f"at most {self.max_bytes} (SAM2_MCP_MAX_UPLOAD_BYTES)",
+                    next_step="name a smaller picture file",
+                )
+            return await path.read_bytes()
+        except OSError as error:
+            raise WorkerError("file_unreadable", f"{error.strerror}", next_step="check the path") from error
 
     async def upload(self) -> str:
         self.handle = await self._reached.upload(self.path)
@@ -255,7 +270,7 @@ async def diagnose(file: Path | None, url: str | None) -> Record:
         async with ChildPool(
             "decoder", DECODER_MODULE, size=1, config={}, memory_limit_bytes=DECODER_MEMORY_LIMIT_BYTES
         ) as decoders:
-            walk = _Walk(record, decoders, folder, path, drawn, settings.max_picture_pixels)
+            walk = _Walk(record, decoders, folder, path, drawn, settings.max_picture_pixels, settings.max_upload_bytes)
             await _through(walk, settings, url)
     _leave_the_rest(record, walk, url)
     return record

@@ -113,7 +113,7 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
 
     # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
     async with services.jobs.join(key, tuple(numbers), start, retry=not request.cursor.strip()) as job:
-        choice: PageChoice = job.notes.setdefault("choice", chosen)  # who reads was settled when the job began
+        choice = _choice(job, chosen)
         max_chars = services.settings.result_max_chars
         await _wait(job, deadline, progress, lambda: fills_a_result(job.coverage, before, max_chars, request.detailed))
         job.raise_error()
@@ -135,6 +135,12 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
             choice,
             job.spent.take(),
         )
+
+
+def _choice(job: Job, chosen: PageChoice) -> PageChoice:
+    """Who reads was settled when the job began; what there is to say of it depends on what this call asked for."""
+    begun: PageChoice = job.notes.setdefault("choice", chosen)
+    return chosen if begun.readers.identity == chosen.readers.identity else begun
 
 
 async def _inspect_pages(

@@ -98,4 +98,12 @@ async def read_page_tiles(
     unread = tuple((rects[i], error.reason) for i, error in failed if tiles[i].text)
     # A tile whose text is known is missed by nobody but the regions: without this the page would count as complete.
     unlooked = next((error.reason for i, error in failed if not tiles[i].text), "")
-    return replace(merged, lines=tuple(merged.lines[i] for i in order), unread=unread, again=merged.again or unlooked)
+    # Where only regions were wanted, nobody stood in: the local engine looks for none.
+    read = {tile.rect_xyxy_px for tile in tiles if tile.text}
+    return replace(
+        merged,
+        lines=tuple(merged.lines[i] for i in order),
+        unread=unread,
+        stood_in=tuple(area for area in merged.stood_in if area[0] in read),
+        again=merged.again or unlooked,
+    )

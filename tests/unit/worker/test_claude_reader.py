@@ -160,6 +160,17 @@ async def test_where_a_half_fails_what_the_cut_answer_had_is_kept_and_may_be_rea
     assert "overloaded" in reading.again
 
 
+async def test_where_a_half_is_cut_too_what_the_cut_answer_for_the_whole_had_is_kept(
+    services: Services, pixels: dict[str, PixelFile]
+) -> None:
+    def change(asked: Asked, sight: Sight) -> Sight:
+        return replace(sight, cut="tokens") if asked.rect == WHOLE else replace(sight, lines=(), cut="connection")
+
+    reading = await Reading(services, pixels, change=change).read()
+    assert texts(reading.lines) == true_texts(PAGE)
+    assert reading.truncated and "connection" in reading.again
+
+
 async def test_a_half_that_the_local_engine_reads_leaves_regions_that_may_be_more(
     services: Services, pixels: dict[str, PixelFile]
 ) -> None:

@@ -207,14 +207,14 @@ class _TileTask:
         )
 
     async def _halved(self, rect: Box, sight: Sight, parts: list[Box], halvings: int) -> TileReading:
-        """The halves read one beside the other; what a failed one lacks, the cut answer for the whole may have had."""
+        """The halves read one beside the other; what a failed or cut one lacks, the whole's answer may have had."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._read_or_fail(part, halvings)) for part in parts]
         answers = [task.result() for task in tasks]
         errors = [answer for answer in answers if isinstance(answer, WorkerError)]
         readings = [None if isinstance(answer, WorkerError) else answer for answer in answers]
-        if errors:
-            whole = replace(await self._reading(rect, sight), again=errors[0].reason)
+        if errors or any(reading is not None and reading.truncated for reading in readings):
+            whole = replace(await self._reading(rect, sight), again=errors[0].reason if errors else "")
         elif any(reading is not None and reading.stood_in for reading in readings):
             whole = TileReading((), (), self._regions(rect, sight), truncated=True)  # all text is read anew
         else:

@@ -12,6 +12,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -124,15 +126,23 @@ def check_silent(folder: Path, calls: Calls, environment: dict[str, str]) -> Non
     assert done.stdout == ""
 
 
-def test_a_worker_with_sam_2_calls_nobody(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[None]]:
+    """The worker with SAM 2, watched beside the other one: each in a namespace of its own, most of it is waiting."""
     from tests.e2e.sam2_worker import environment
 
+    folder = tmp_path_factory.mktemp("sam2")
     track = ("track_video", {"source": "shapes.mp4", "boxes": [[30, 60, 95, 120]], "quality": "fast"})
-    check_silent(tmp_path, [*CALLS, track], environment(tmp_path / "data"))
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(check_silent, folder, [*CALLS, track], environment(folder / "data"))
 
 
-def test_a_worker_with_the_onnx_pair_calls_nobody(tmp_path: Path, onnx_pair: OnnxPair) -> None:
+def test_a_worker_with_the_onnx_pair_calls_nobody(beside: Future[None], tmp_path: Path, onnx_pair: OnnxPair) -> None:
     check_silent(tmp_path, CALLS, onnx_pair.environment())
+
+
+def test_a_worker_with_sam_2_calls_nobody(beside: Future[None]) -> None:
+    beside.result()
 
 
 def test_with_a_key_only_the_address_of_the_messages_api_is_called(tmp_path: Path) -> None:

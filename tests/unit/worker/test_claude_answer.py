@@ -28,7 +28,12 @@ regions = st.builds(
     confidences,
     boxes,
 )
-answers = st.fixed_dictionaries({"regions": st.lists(regions, max_size=4), "lines": st.lists(lines, max_size=4)})
+answers = st.fixed_dictionaries(
+    {
+        "regions": st.lists(regions, max_size=4, unique_by=lambda item: (item["label"], *item["box"])),
+        "lines": st.lists(lines, max_size=4, unique_by=lambda item: (item["text"], *item["box"])),
+    }
+)
 
 
 def read(text: str, wanted: Wanted = BOTH, cut: Cut = "") -> Sight:
@@ -128,6 +133,18 @@ def test_of_a_repaired_and_cut_answer_the_last_item_goes() -> None:
 )
 def test_a_second_list_neither_hides_the_first_nor_is_hidden_by_it(text: str) -> None:
     assert len(read(text.replace("ITEM", json.dumps(line())), TEXT).lines) == 1
+
+
+def test_what_is_said_twice_of_one_place_is_there_once() -> None:
+    coin = {"label": "coin", "confidence": 0.9, "box": [1, 1, 9, 9]}
+    twice = {"regions": [coin, coin | {"confidence": 0.2}, coin | {"box": [20, 1, 29, 9]}], "lines": [line()] * 400}
+    sight = read(json.dumps(twice))
+    assert [(region.box_xyxy_px, region.confidence) for region in sight.regions] == [
+        ((1, 1, 9, 9), 0.9),
+        ((20, 1, 29, 9), 0.9),
+    ]
+    assert len(sight.lines) == 1
+    assert sight.dropped == 0
 
 
 def test_an_item_that_cannot_be_repaired_is_counted() -> None:

@@ -12,13 +12,14 @@ import time
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, TypeVar
 
 import json_repair
 
 from sam2_mcp_worker.engines.ports import Box, Region, Sight, TextLine, Wanted
 from sam2_mcp_worker.engines.vision_errors import VisionError
 
+Item = TypeVar("Item", TextLine, Region)
 Cut = Literal["", "tokens", "time", "connection"]
 CLOSING = {"{": "}", "[": "]"}
 # A list inside the answer: {"lines": [ is two brackets deep.
@@ -158,7 +159,16 @@ def read_answer(text: str, wanted: Wanted, *, width_px: int, height_px: int, cut
     dropped = len(regions) + len(lines) - kept + parsed.lost
     if not kept and (dropped or (parsed.incomplete and not cut)):
         raise VisionError("no_answer", f"the model's answer has no item that makes sense ({dropped} that do not)")
-    return Sight(tuple(good_lines), tuple(good_regions), cut or ("tokens" if parsed.incomplete else ""), dropped)
+    reason: Cut = cut or ("tokens" if parsed.incomplete else "")
+    return Sight(_once(good_lines, "text"), _once(good_regions, "label"), reason, dropped)
+
+
+def _once(items: Sequence[Item], name: str) -> tuple[Item, ...]:
+    """Without repetitions: a model in a loop says the same of the same place until its tokens are spent."""
+    found: dict[tuple[str, Box], Item] = {}
+    for item in items:
+        found.setdefault((getattr(item, name), item.box_xyxy_px), item)
+    return tuple(found.values())
 
 
 def _as_asked(parsed: Parsed, wanted: Wanted) -> bool:

@@ -255,6 +255,28 @@ async def test_a_picture_of_another_type_or_a_cut_one_does_not_pass_for_whole(
         await blocks.decode(decoders, png(size=(300, 300)), tmp_path, "large", max_pixels=1000)
 
 
+async def test_another_picture_than_the_one_sent_does_not_pass_for_the_same(
+    decoders: ChildPool, tmp_path: Path
+) -> None:
+    drawn = draw_test_picture()
+    with Image.open(io.BytesIO(drawn.png)) as sent:
+        x, y = drawn.centre_px
+        erased = sent.convert("RGB")
+        erased.paste(erased.getpixel((2, 2)), (x - 30, y - 30, x + 30, y + 30))
+    out = io.BytesIO()
+    erased.save(out, "PNG")
+    walk = doctor_image._Walk(Record(""), decoders, tmp_path, tmp_path / "none", drawn, 10**6, 10**6)
+    walk.original = await blocks.decode(decoders, drawn.png, tmp_path, "sent")
+    walk.decoded = walk.original
+    assert (await walk.same()).startswith("100 of 100")
+    walk.decoded = await blocks.decode(decoders, png(), tmp_path, "another")
+    with pytest.raises(WorkerError, match="another_picture"):
+        await walk.same()
+    walk.original = walk.decoded = await blocks.decode(decoders, out.getvalue(), tmp_path, "erased")
+    with pytest.raises(WorkerError, match="shape_missing"):
+        await walk.same()
+
+
 async def test_every_shape_of_the_test_picture_is_where_it_is_said_to_be(decoders: ChildPool, tmp_path: Path) -> None:
     seen = set()
     for number in range(12):

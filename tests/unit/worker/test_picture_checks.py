@@ -15,7 +15,7 @@ from PIL.PngImagePlugin import PngInfo
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.decoder import MAX_PIXELS
 from sam2_mcp_worker.media.outgoing_picture import INLINE_SIDE_PX, inline_limits, thumb_limits
-from sam2_mcp_worker.media.picture_checks import SMALLEST_SIDE_PX, picture_block, picture_check
+from sam2_mcp_worker.media.picture_checks import SMALLEST_SIDE_PX, picture_block
 
 NOISE = np.random.default_rng(5)
 
@@ -121,26 +121,8 @@ def test_what_is_broken_or_too_large_or_none_is_refused_by_name(tmp_path: Path) 
         (whole, 3599, "image_too_large"),
         (text, MAX_PIXELS, "unsupported_image"),
     ):
-        for check in (
-            lambda path, most: picture_check({"path": str(path), "max_pixels": most}),
-            lambda path, most: picture_block(
-                {"path": str(path), "out_path": str(tmp_path / "out"), "max_pixels": most, "max_side_px": 9}
-                | {"max_area_px": 99, "max_bytes": 9999}
-            ),
-        ):
-            with pytest.raises(WorkerError) as caught:
-                check(path, most)
-            assert caught.value.code == code
+        params = {"path": str(path), "out_path": str(tmp_path / "out"), "max_pixels": most, "max_side_px": 9}
+        with pytest.raises(WorkerError) as caught:
+            picture_block(params | {"max_area_px": 99, "max_bytes": 9999})
+        assert caught.value.code == code
     assert not (tmp_path / "out").exists()
-
-
-def test_a_whole_picture_is_told_as_it_is_stored(tmp_path: Path) -> None:
-    path = saved(tmp_path, Image.new("P", (7, 5)), "GIF")
-    assert picture_check({"path": str(path), "max_pixels": 35}) == {
-        "mime_type": "image/gif",
-        "width_px": 7,
-        "height_px": 5,
-        "frames": 1,
-    }
-    path = saved(tmp_path, Image.new("RGB", (7, 5)), "TIFF")
-    assert picture_check({"path": str(path), "max_pixels": 35})["mime_type"] == "image/tiff"

@@ -1,4 +1,4 @@
-"""Tasks of the decoder children: is a picture whole, and the same picture as small as a result may carry.
+"""Task of the decoder children: a picture, known to be whole, as small as a result may carry.
 
 What leaves is always encoded anew from pixels, so that no EXIF, comment, profile or trailing byte goes with it, and is
 decoded again before its facts are told. Owns neither the limits (they come with each task) nor the wire.
@@ -16,8 +16,8 @@ from typing import Any
 from PIL import Image
 
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.media.image_child import Turn, eight_bit, frames_of, load_whole, open_picture, orientation_of
-from sam2_mcp_worker.media.signatures import HEAD_BYTES, check_type
+from sam2_mcp_worker.media.image_child import Turn, eight_bit, load_whole, open_picture, orientation_of
+from sam2_mcp_worker.media.signatures import check_type
 
 # Of sources that lost nothing, PNG is tried first: it keeps the edges of masks and letters.
 _LOSSLESS = ("PNG", "GIF", "BMP")
@@ -26,23 +26,6 @@ JPEG_QUALITIES = (85, 75, 65)
 SHRINK = 0.8
 # Nobody can make anything out in less.
 SMALLEST_SIDE_PX = 64
-
-
-def picture_check(params: dict[str, Any]) -> dict[str, Any]:
-    """`{path, max_pixels}` -> `{mime_type, width_px, height_px, frames}` of a picture that is whole, stored way up.
-
-    Raises:
-        WorkerError: unsupported_image, image_damaged, image_too_large, media_type_mismatch.
-    """
-    path = Path(params["path"])
-    with open_picture(path, params["max_pixels"]) as image:
-        load_whole(image)
-        mime_type = Image.MIME[str(image.format)]
-        facts = {"mime_type": mime_type, "width_px": image.width, "height_px": image.height, "frames": frames_of(image)}
-    if mime_type in ("image/png", "image/jpeg", "image/gif", "image/webp"):
-        with path.open("rb") as file:
-            check_type(file.read(HEAD_BYTES), mime_type)
-    return facts
 
 
 def picture_block(params: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +58,7 @@ def picture_block(params: dict[str, Any]) -> dict[str, Any]:
     return facts | {"of_width_px": of_size[0], "of_height_px": of_size[1]}
 
 
-TASKS = {"picture_check": picture_check, "picture_block": picture_block}
+TASKS = {"picture_block": picture_block}
 
 
 def _fitting(size: tuple[int, int], max_side_px: int, max_area_px: int) -> float:

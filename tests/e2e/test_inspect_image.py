@@ -219,6 +219,23 @@ async def test_regions_and_lines_come_once_each_over_small_results(
     assert len(claude.requests) == results[0]["coverage"]["total"]
 
 
+async def test_regions_have_the_whole_result_once_there_are_no_more_lines(
+    claude: FakeClaude, narrow: RunningWorker, tmp_path: Path
+) -> None:
+    boxes = [[x, y, x + 12, y + 12] for y in range(10, 100, 20) for x in range(10, 250, 20)]
+    regions = [{"label": "coin", "confidence": 0.9, "box": box} for box in boxes]
+    claude.play(Script(override={"regions": regions, "lines": []}))
+    Image.effect_noise((260, 110), 60).save(tmp_path / "coins.png")  # no page that the scripted Claude knows
+    agent = Agent(narrow)
+    handle = await agent.upload(tmp_path / "coins.png")
+    results = await agent.follow("inspect_image", source=handle, labels=["coin"], image="none")
+    counts = [len(result["regions"]["found"]) for result in results]
+    assert sum(counts) == len(boxes)
+    assert counts[1] > 1.5 * counts[0]
+    found = [tuple(region["box_xyxy_px"]) for result in results for region in result["regions"]["found"]]
+    assert sorted(found) == sorted(map(tuple, boxes))
+
+
 async def test_calls_that_end_early_deliver_what_is_settled_and_go_on_even_after_a_restart(
     claude: FakeClaude, narrow: RunningWorker, tmp_path: Path
 ) -> None:

@@ -117,8 +117,12 @@ async def inspect_image(services: Services, request: Request) -> ImageInspection
         spent = job.spent.take()
     failed_areas, unlooked_areas = _few(merged.unread), _few(merged.unlooked)
     names = tuple(label.name for label in labels)
-    budget = _budget(services.settings.result_max_chars, names, failed_areas, unlooked_areas)
-    chosen = next_regions(regions.found, after, lambda one: _chars(described(one)), int(budget * REGIONS_SHARE))
+    numbers = [sorted(coverage.failed), coverage.unreached]
+    budget = _budget(services.settings.result_max_chars, names, failed_areas, unlooked_areas, merged.truncated, numbers)
+    share = (
+        1.0 if place.after_y_px >= picture.image.height_px else REGIONS_SHARE
+    )  # nothing to share with below the foot
+    chosen = next_regions(regions.found, after, lambda one: _chars(described(one)), int(budget * share))
     found = [described(one) for one in chosen]
     lines = image_lines(
         picture,

@@ -78,6 +78,9 @@ def test_a_request_goes_on_with_the_engine_that_its_cursor_is_of(services: Servi
     local = services.reader
     healthy = choose_reading(with_eyes(services), "auto", 1, TEXT, cursor_fits=lambda reader: reader is local)
     assert healthy.reader is local  # it began while there was trouble
+    begun = choose_reading(with_eyes(services), "auto", 1, BOTH, cursor_fits=lambda reader: reader is local)
+    assert begun.regions_missing is not None and "without the cursor" in begun.regions_missing.next_step
+    assert "began with the local engine" in begun.notes[0]
     troubled = choose_reading(with_eyes(services, CAP), "auto", 1, TEXT, cursor_fits=lambda r: r is not local)
     assert troubled.reader is not local  # it began before the trouble
     assert choose_reading(services, "auto", 1, TEXT, cursor_fits=lambda _: False).reader is local

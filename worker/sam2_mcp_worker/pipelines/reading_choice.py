@@ -76,10 +76,20 @@ def _provider(services: Services, model: VisionModel, wanted: Wanted) -> Reading
 
 
 def _local(services: Services, mode: Mode, wanted: Wanted, trouble: WorkerError | None) -> ReadingChoice:
-    missing = trouble or services.vision_missing or WorkerError("not_available", "regions need a vision provider")
+    missing = trouble or services.vision_missing or _began_locally()
     notes = []
-    if trouble is not None:
+    if services.vision is not None and trouble is None:
+        notes.append(_began_locally().public_text)
+    elif trouble is not None:
         notes.append(f"read by the local engine, since the vision provider cannot be used now: {trouble.public_text}")
     elif mode != "auto":
         notes.append(f"mode '{mode}' is one of the vision provider's, and there is none: the local engine was used")
     return ReadingChoice(services.reader, LOCAL, missing if wanted.labels else None, tuple(notes))
+
+
+def _began_locally() -> WorkerError:
+    return WorkerError(
+        "not_available",
+        "this request began with the local engine, when the vision provider could not be used, and goes on with it",
+        next_step="call again without the cursor: the provider can be used now",
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,9 @@ TWICE = make_page("twice", 1240, 1300, density=0.2)
 BUSY = make_page("busy", 1240, 1200, density=0.2)
 LATER = make_page("later", 500, 250, fine_lines=1)
 SLOW = make_page("slow", 500, 260, fine_lines=1)
+SHELL = make_page("shell", 480, 240, fine_lines=1)
 STALLED = make_page("stalled", 700, 500, density=0.6)
-PAGES = (SMALL, A4, TALL, CUT, TWICE, BUSY, LATER, SLOW, STALLED)
+PAGES = (SMALL, A4, TALL, CUT, TWICE, BUSY, LATER, SLOW, SHELL, STALLED)
 
 
 @pytest.fixture(scope="module")
@@ -202,8 +205,31 @@ async def test_get_status_tells_what_leaves_and_what_today_cost(
     assert {model["state"] for model in vision["models"]} == {"verified"}
     assert vision["today"]["requests"] > 0 and 0 < vision["today"]["usd"] < vision["today"]["cap_usd"]
     assert (vision["in_flight"], vision["waiting"], "trouble" in vision) == (0, 0, False)
+    cost = reader.usage["per_tile"]["1"]
+    assert vision["recent"][-1] == {
+        "unit": "tile",
+        "count": 1,
+        "input_tokens_each": cost["input_tokens"],
+        "output_tokens_each": cost["output_tokens"],
+        "usd_each": cost["usd"],
+    }
     paid = [engine for engine in status["engines"] if engine["costs_money"]]
     assert len(paid) == 2 and all(engine["leaves_machine"] for engine in paid)
+
+
+async def test_a_call_from_the_shell_tells_its_cost_beside_the_result(
+    fake: FakeClaude, reading: RunningWorker, tmp_path: Path
+) -> None:
+    fake.play(Script())
+    source = str(SHELL.write(tmp_path))
+    program = [sys.executable, "-m", "sam2_mcp_worker", "call", "read_text", '{"source": "{file0}"}', "--file", source]
+    for requests in (1, 0):
+        process = await asyncio.create_subprocess_exec(
+            *program, "--url", reading.base_url, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        out, told = await process.communicate()
+        assert json.loads(out)["coverage"]["done"] == 1
+        assert f"USD ({requests} requests" in told.decode("utf-8")
 
 
 async def test_without_a_provider_nothing_costs_money_and_a_mode_is_said_to_do_nothing(

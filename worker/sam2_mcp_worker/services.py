@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sam2_mcp_worker.artifacts import Artifacts
 from sam2_mcp_worker.checks.rule_packs import load_rule_pack
@@ -29,6 +30,7 @@ from sam2_mcp_worker.result_cache import ResultCache
 from sam2_mcp_worker.segmentation import Choice, choose
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.sources import Sources
+from sam2_mcp_worker.spending import Usage
 from sam2_mcp_worker.track_store import TrackStore
 from sam2_mcp_worker.uploads import Uploads
 from sam2_mcp_worker.workdirs import WorkRoot
@@ -39,6 +41,9 @@ SAM_MEND = "Call again; if it fails again, mark fewer objects in one call or sca
 
 # Tiles that are encoded already and wait for a request to end, so that no slot is empty while the next is encoded.
 TILES_READY = 4
+
+# Enough to see what a page costs; get_status tells each.
+RECENT_COSTS = 5
 
 # Expired files may stay this much longer; a sweep of 10,000 entries takes about 0.2 s in a thread.
 SWEEP_INTERVAL_S = 600.0
@@ -82,6 +87,8 @@ class Services:
         self.vision, self.vision_missing = choose_vision(settings)
         # A tile's time begins with its turn: it is not spent in the queue before the requests.
         self.vision_turns = VisionLimiter(settings.vision_in_flight + TILES_READY)
+        # Of the last calls that cost something: tiles or pages, how many, and their sums.
+        self.recent_costs: deque[tuple[Literal["tile", "page"], int, Usage]] = deque(maxlen=RECENT_COSTS)
         # One child: a second copy of PyMuPDF costs 140 MB, and redactions are rare beside reading.
         self.redactors = ChildPool(
             "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes

@@ -19,6 +19,7 @@ from sam2_mcp_worker.cli.logs import set_up_logging
 from sam2_mcp_worker.cli.server import running_worker
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.settings import Settings
+from sam2_mcp_worker.tools.usage import USAGE_KEY
 
 # Nothing comes of a call to these before the network is loaded.
 NETWORK_TOOLS = ("segment_image", "track_video")
@@ -87,10 +88,20 @@ async def _follow(client: Client, arguments: argparse.Namespace, payload: dict[s
             sys.stderr.write(text + "\n")
             return result
         data = json.loads(text)
+        _show_cost(result)
         sys.stdout.write((text if arguments.json else json.dumps(data, ensure_ascii=False, indent=2)) + "\n")
         if not (arguments.all and data.get("cursor")):
             return result
         payload = payload | {"cursor": data["cursor"]}
+
+
+def _show_cost(result: CallToolResult) -> None:
+    """One line on stderr where a provider that costs money is set up."""
+    usage = (result.meta or {}).get(USAGE_KEY)
+    if usage:
+        tokens = f"{usage['input_tokens']} + {usage['output_tokens']} tokens"
+        today = f"today {usage['usd_today']:.4f} of {usage['cap_usd']:g}"
+        sys.stderr.write(f"cost {usage['usd']:.6f} USD ({usage['requests']} requests, {tokens}; {today})\n")
 
 
 async def _show_progress(progress: float, total: float | None, message: str | None) -> None:

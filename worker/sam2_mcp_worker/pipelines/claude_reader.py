@@ -49,7 +49,7 @@ CONNECTION_BROKE = "the connection broke before the whole answer had come"
 # Halves hold at least half of what the answer was cut at, so they take no less than this share of its time.
 SHORTER = 0.5
 # In a queue of their own, tiles to be sent never wait behind all those whose lines are being settled: settling takes
-# six times as long, and a slot of the provider that waits for a file is lost.
+# four times as long, and a slot of the provider that waits for a file is lost.
 ENCODING = "/encode"
 AGAIN = {"": "", "tokens": "", "time": TIME_RAN_OUT, "connection": CONNECTION_BROKE}
 

@@ -11,7 +11,9 @@ from pydantic import BaseModel, Field
 from sam2_mcp_worker.engines.ports import VisionModel
 from sam2_mcp_worker.execution.pool import PoolStats
 from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.spending import Usage
 from sam2_mcp_worker.tools.reply import reply
+from sam2_mcp_worker.tools.usage import USD_DIGITS
 from sam2_mcp_worker.version import worker_version
 
 DESCRIPTION = """\
@@ -63,6 +65,16 @@ class Spending(BaseModel):
     cap_usd: float
 
 
+class RecentCost(BaseModel):
+    """What one of the last calls that cost something cost for each of its pages or tiles, on average."""
+
+    unit: Literal["tile", "page"]
+    count: Annotated[int, Field(description="Pages or tiles that cost something")]
+    input_tokens_each: int
+    output_tokens_each: int
+    usd_each: float
+
+
 class Vision(BaseModel):
     """The vision provider: it costs money, and pictures leave this machine."""
 
@@ -76,6 +88,7 @@ class Vision(BaseModel):
     waiting: Annotated[int, Field(description="Requests that wait for their turn")]
     max_in_flight: int
     today: Spending
+    recent: Annotated[list[RecentCost], Field(description="The last calls that cost something, the newest last")]
     trouble: Annotated[str | None, Field(description="Why it is not asked now; the local engine reads on")] = None
 
 
@@ -176,6 +189,16 @@ def _not_available(services: Services) -> list[NotAvailable]:
     return rows
 
 
+def _recent(unit: Literal["tile", "page"], count: int, usage: Usage) -> RecentCost:
+    return RecentCost(
+        unit=unit,
+        count=count,
+        input_tokens_each=round(usage.input_tokens / count),
+        output_tokens_each=round(usage.output_tokens / count),
+        usd_each=round(usage.usd / count, USD_DIGITS),
+    )
+
+
 def _vision(services: Services) -> Vision | None:
     if services.vision is None:
         return None
@@ -189,6 +212,7 @@ def _vision(services: Services) -> Vision | None:
         waiting=told["waiting"] + services.vision_turns.waiting,
         max_in_flight=told["max_in_flight"],
         today=Spending(**told["today"]),
+        recent=[_recent(*cost) for cost in services.recent_costs],
         trouble=told["trouble"],
     )
 

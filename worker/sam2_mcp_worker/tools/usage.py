@@ -15,14 +15,19 @@ USAGE_KEY = "sam2-mcp/usage"
 # A fast request may cost a hundredth of a cent.
 USD_DIGITS = 6
 
+Unit = Literal["tile", "page"]
 
-def usage_meta(services: Services, spent: Mapping[int, Usage], unit: Literal["tile", "page"]) -> dict[str, Any] | None:
+
+def usage_meta(services: Services, spent: Mapping[int, Usage], unit: Unit) -> dict[str, Any] | None:
     """`{"sam2-mcp/usage": {requests, input_tokens, output_tokens, usd, per_tile or per_page, usd_today, cap_usd}}`.
 
     `per_...` holds the numbers of those that cost something, each with its own sums. None where nothing can cost money.
+    What the call cost is kept for get_status, too.
     """
     if services.vision is None:
         return None
+    if spent:
+        services.recent_costs.append((unit, len(spent), sum(spent.values(), Usage())))
     units = {str(number): usage_json(usage) for number, usage in sorted(spent.items())}
     total = usage_json(sum(spent.values(), Usage()))
     today = services.vision.status()["today"]

@@ -312,6 +312,23 @@ async def test_a_part_of_a_page_never_looks_as_if_nothing_had_been_found(
     assert [len(part.get("regions", [])) for part in parts] == [0] * (len(parts) - 1) + [1]
 
 
+@pytest.mark.parametrize("rotation", [90, 270])
+async def test_a_layer_that_runs_up_or_down_the_page_is_not_taken_for_a_lie(
+    reading: RunningWorker, fake: FakeClaude, tmp_path: Path, rotation: int
+) -> None:
+    path = tmp_path / "turned.pdf"
+    page = b"/MediaBox [0 0 400 300] /Rotate %d /Resources << /Font << /F1 5 0 R >> >>" % rotation
+    path.write_bytes(
+        one_page(show("A disclaimer in this size", 40, 160, 9) + show("Headline over it", 40, 250, 24), page)
+    )
+    result = await Agent(reading).call("inspect_pdf", source=await Agent(reading).upload(path))
+    (told,) = result["pages"]
+    assert (told["source"], told["smallest_text_pt"]) == ("text_layer", 9.0)
+    assert sorted(told["text"].split("\n")) == ["A disclaimer in this size", "Headline over it"]
+    assert any("could not be checked" in note for note in told["notes"])
+    assert not fake.requests
+
+
 async def test_without_a_provider_regions_are_not_available_and_never_an_empty_list(
     worker: RunningWorker, tmp_path: Path
 ) -> None:

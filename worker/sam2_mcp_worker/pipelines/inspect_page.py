@@ -35,6 +35,8 @@ from sam2_mcp_worker.services import Services
 COVER_PAD_PX = 3
 # A picture smaller than this is a bullet or a rule: two letters of readable print are wider.
 PICTURE_MIN_SIDE_PX = 16
+# Two letters beside each other are about as wide as high, and longer level lines are wider.
+UPRIGHT_ASPECT = 1.5
 # What pdfium gives for a glyph that the font maps to no character.
 UNMAPPED = "\ufffd"
 
@@ -149,6 +151,8 @@ class PageInspector:
 
     async def _judge(self, lines: list[PdfLine], pixels: PixelFile, px_per_pt: float) -> Judgement:
         """Read sample lines from the picture and compare."""
+        # The reader reads level lines only: what it makes of others would pass for a lie of the layer.
+        lines = [line for line in lines if not _stands_upright(line)]
         fonts = choose_samples(lines, self._scripts)
         chosen = [index for group in fonts for index in group]
         if not chosen:
@@ -237,6 +241,12 @@ class PageInspector:
         if self._request.readers.regions is None:
             return {"regions": None, "regions_reason": ""}
         return regions_result(reading, lines, tile_count=len(tiles), px_per_pt=drawn.px_per_pt)
+
+
+def _stands_upright(line: PdfLine) -> bool:
+    """Whether a line runs up or down the page, as far as its box tells."""
+    x0, y0, x1, y1 = line.box_xyxy_pt
+    return len(line.text) > 1 and y1 - y0 > UPRIGHT_ASPECT * (x1 - x0)
 
 
 def _may_hold_text(box_px: Box) -> bool:

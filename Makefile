@@ -43,9 +43,10 @@ check: $(VENV)/reference.stamp ## ruff, mypy --strict, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor
+bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor, Claude (scripted) against the ideal schedule
 	@$(BIN)/python -m tests.bench.ocr
 	@$(BIN)/python -m tests.bench.bridge
+	@for part in shapes schedule long_pdf repeat budget; do $(BIN)/python -m tests.bench.claude.$$part --check || exit 1; done
 
 record-claude: $(VENV)/dev.stamp $(FONTS)/NanumGothic.ttf ## ask the real Claude once (ANTHROPIC_API_KEY, about 0.20 dollars) and keep its answers for replay
 	@$(BIN)/python -m tests.record

@@ -145,12 +145,14 @@ class ToolServer(MCPServer[Any]):
     async def _handle_list_resources(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """In pages, which the SDK does not do."""
+        """Registered resources, then artifacts in pages, which the SDK does not do."""
         cursor = params.cursor if params is not None else None
         try:
-            return await anyio.to_thread.run_sync(list_artifacts, self._services.artifacts, cursor)
+            page = await anyio.to_thread.run_sync(list_artifacts, self._services.artifacts, cursor)
         except WorkerError as error:
             raise MCPError(code=INVALID_PARAMS, message=error.public_text) from error
+        registered = [] if cursor else await self.list_resources()
+        return page.model_copy(update={"resources": [*registered, *page.resources]})
 
 
 def _header(context: Context[Any, Any] | None, name: str) -> str | None:

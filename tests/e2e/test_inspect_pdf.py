@@ -40,9 +40,10 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWorker]:
         Settings(
             port=0,
             data_dir=tmp_path_factory.mktemp("strict"),
-            step_timeout_s=4,
-            # The page that crashes its decoder fills it first: on a busy machine 1 GiB takes longer than the 4 s.
-            decoder_memory_bytes=768 * 2**20,
+            # The page that crashes its decoder fills its memory first, which takes 2.4 s of a core; the one that hangs
+            # draws for 20 s and needs 0.9 GB.
+            step_timeout_s=8,
+            decoder_memory_bytes=1024 * 2**20,
             result_max_chars=SMALL_RESULT_CHARS,
         )
     )

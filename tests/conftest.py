@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.models import OnnxPair, PairMissingError, fetch_onnx_pair
 
+from sam2_mcp_worker.execution.pool import ChildPool
+from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
 
@@ -36,6 +38,15 @@ settings.load_profile("shared machine")
 def anyio_backend() -> str:
     """Everything runs on asyncio: the pool uses its subprocesses."""
     return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def decoders() -> AsyncIterator[ChildPool]:
+    """One killable child that decodes files, under the worker's own limit of memory."""
+    async with ChildPool(
+        "decoder", DECODER_MODULE, size=1, config={}, memory_limit_bytes=DECODER_MEMORY_LIMIT_BYTES
+    ) as pool:
+        yield pool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import base64
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from sam2_mcp_worker.cli.image_record import Record
 from sam2_mcp_worker.cli.parser import run
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
-from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
 from sam2_mcp_worker.settings import Settings
 
 STAGES = [
@@ -55,22 +54,9 @@ STAGES = [
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWorker]:
     settings = Settings(port=0, data_dir=tmp_path_factory.mktemp("doctor"), ocr_processes=1, segmenter="off")
     yield from serving(settings)
-
-
-@pytest.fixture(scope="module")
-async def decoders() -> AsyncIterator[ChildPool]:
-    async with ChildPool(
-        "decoder", DECODER_MODULE, size=1, config={}, memory_limit_bytes=DECODER_MEMORY_LIMIT_BYTES
-    ) as pool:
-        yield pool
 
 
 def states(record: Record) -> dict[str, str]:

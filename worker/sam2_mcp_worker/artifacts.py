@@ -92,15 +92,16 @@ class Artifacts:
         touch(folder)
         return artifact, folder / "data"
 
+    def find(self, handle: str | None) -> Artifact | None:
+        """The artifact's description; None where it was not made, or is not there any more. Counts as a use."""
+        try:
+            return self.get(handle)[0] if handle is not None else None
+        except WorkerError:
+            return None
+
     def holds(self, handle: str | None) -> bool:
         """Whether the artifact is still there; counts as a use."""
-        if handle is None:
-            return False
-        try:
-            self.get(handle)
-        except WorkerError:
-            return False
-        return True
+        return self.find(handle) is not None
 
     def newest(self, limit: int, before: tuple[int, str] | None = None) -> list[tuple[tuple[int, str], Artifact]]:
         """At most `limit` artifacts, the last stored first, each with its place; `before` is a place to go on from.

@@ -8,7 +8,6 @@ credit ...) is remembered for a minute, so each of these gets a worker of its ow
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.bridge.host import process_tree
+from tests.bench.claude.command import finish, options, rows_of
 from tests.bench.claude.scene import (
     Called,
     FakeProcess,
@@ -246,22 +246,18 @@ async def measure(rounds: int, scratch: Path, faults: Sequence[int], budget_s: f
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.claude.budget")
+    parser = options("budget")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--faults", type=int, nargs="+", default=list(range(len(EVERY_FAULT))))
     parser.add_argument("--calls", type=int, default=500, help="fewer are a shortcoming")
     parser.add_argument("--budget-s", type=float, default=BUDGET_S)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--check", action="store_true", help="end with 1 when a bound is missed")
     arguments = parser.parse_args()
     quiet_environment()
     with tempfile.TemporaryDirectory() as folder:
         run = asyncio.run(measure(arguments.rounds, Path(folder), arguments.faults, arguments.budget_s))
     short, rows = run.shortcomings(arguments.calls), run.as_dict()
     whole = rows | {"all": [asdict(each) for each in run.calls]}
-    print(json.dumps(whole) if arguments.json else "\n".join(f"| {name} | {value} |" for name, value in rows.items()))
-    print("\n".join(short), file=sys.stderr)
-    return 1 if arguments.check and short else 0
+    return finish(arguments, whole, rows_of(rows), short)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ on each page is known, and the text that is delivered is compared with it line b
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import sys
 import tempfile
 from collections import Counter
@@ -21,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.bench.claude.command import finish, options, rows_of
 from tests.bench.claude.scene import Called, Record, fake_process, follow, quiet_environment, worker_program
 from tests.bench.claude.schedule import slow_settings
 from tests.fakes.claude_pages import TruePage, make_page, pdf_of
@@ -127,20 +126,16 @@ def lost_lines(page: TruePage, text: str) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.claude.long_pdf")
+    parser = options("long_pdf")
     parser.add_argument("--pages", type=int, default=60)
     parser.add_argument("--time-scale", type=float, default=1.0, help="all latencies and limits that much longer")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--check", action="store_true", help="end with 1 when a bound is missed")
     arguments = parser.parse_args()
     quiet_environment()
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(measure(arguments.pages, Path(folder), arguments.time_scale))
     short = found.shortcomings(CALL_LIMIT_S * arguments.time_scale)
     rows = asdict(found)
-    print(json.dumps(rows) if arguments.json else "\n".join(f"| {name} | {value} |" for name, value in rows.items()))
-    print("\n".join(short), file=sys.stderr)
-    return 1 if arguments.check and short else 0
+    return finish(arguments, rows, rows_of(rows), short)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ whose latencies, and with them the order of everything, differ each time. Then t
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -19,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.bench.claude.command import finish, options, rows_of
 from tests.bench.claude.scene import Called, follow, quiet_environment
 from tests.conftest import RunningWorker, serving
 from tests.fakes.claude_pages import TruePage, make_page, pdf_of
@@ -166,19 +166,15 @@ def spent(calls: Sequence[Called], what: str) -> Any:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.claude.repeat")
+    parser = options("repeat")
     parser.add_argument("--pages", type=int, default=9)
     parser.add_argument("--time-scale", type=float, default=1.0, help="latencies that much longer")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--check", action="store_true", help="end with 1 when a bound is missed")
     arguments = parser.parse_args()
     quiet_environment()
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(measure(arguments.pages, Path(folder), arguments.time_scale))
     rows = asdict(found)
-    print(json.dumps(rows) if arguments.json else "\n".join(f"| {name} | {value} |" for name, value in rows.items()))
-    print("\n".join(found.shortcomings()), file=sys.stderr)
-    return 1 if arguments.check and found.shortcomings() else 0
+    return finish(arguments, rows, rows_of(rows), found.shortcomings())
 
 
 if __name__ == "__main__":

@@ -8,9 +8,7 @@ begins with the call, has 16 requests under way from its first to its last momen
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.bridge.host import process_tree
+from tests.bench.claude.command import finish, options
 from tests.bench.claude.ideal import busy_share, list_schedule_s
 from tests.bench.claude.scene import (
     FakeProcess,
@@ -156,20 +155,16 @@ def table(found: Sequence[Schedule]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.claude.schedule")
+    parser = options("schedule")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--time-scale", type=float, default=1.0, help="all latencies and limits that much longer")
     parser.add_argument("--density", type=float, default=DENSITY, help="share of rows that hold text")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--check", action="store_true", help="end with 1 when a bound is missed")
     arguments = parser.parse_args()
     quiet_environment()
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(measure(arguments.seeds, Path(folder), arguments.time_scale, arguments.density))
     short = [claim for each in found for claim in each.shortcomings()]
-    print(json.dumps([asdict(each) for each in found]) if arguments.json else table(found))
-    print("\n".join(short), file=sys.stderr)
-    return 1 if arguments.check and short else 0
+    return finish(arguments, [asdict(each) for each in found], table(found), short)
 
 
 if __name__ == "__main__":

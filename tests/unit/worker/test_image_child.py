@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
@@ -13,23 +12,10 @@ from PIL import Image, ImageOps
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
-from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE, MAX_PIXELS
+from sam2_mcp_worker.media.decoder import MAX_PIXELS
 from sam2_mcp_worker.media.image import DecodedImage, decode_image
 
 FORMATS = ["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"]
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def decoders() -> AsyncIterator[ChildPool]:
-    async with ChildPool(
-        "decoder", DECODER_MODULE, size=1, config={}, memory_limit_bytes=DECODER_MEMORY_LIMIT_BYTES
-    ) as pool:
-        yield pool
 
 
 class Desk:

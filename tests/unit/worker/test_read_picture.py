@@ -61,7 +61,7 @@ def test_regions_have_the_height_of_the_smallest_text_in_them() -> None:
     small = TextLine("소비자 유의", (12, 16, 60, 24), 7.0, 0.9)
     reading = merged(TileReading((LINE, small), (), (COIN,)), TileReading((), (), ()))
     assert [(region.label, region.text_height_px) for region in reading.regions] == [("coin", 7.0)]
-    assert reading.unlooked == () and reading.worth_keeping and reading.notes(2) == []
+    assert reading.unlooked == reading.unread == () and reading.again == "" and reading.notes(2) == []
 
 
 def test_every_place_where_regions_may_be_missing_is_told_with_the_reason() -> None:
@@ -88,7 +88,7 @@ def test_notes_say_who_read_and_what_may_be_had_again() -> None:
         TileReading((LINE,), (), again="vision_cap: spent", stood_in="vision_cap: spent"),
         TileReading((), (), (), truncated=True, dropped=1, invented=3),
     )
-    assert not reading.worth_keeping
+    assert reading.again == "vision_cap: spent"
     local, cut, dropped, invented, again = reading.notes(2)
     assert local.startswith("1 of 2 tiles were read by the local engine") and "vision_cap: spent" in local
     assert "1 of 2 tiles was cut" in cut

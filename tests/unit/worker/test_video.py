@@ -9,7 +9,7 @@ import asyncio
 import bisect
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from fractions import Fraction
 from pathlib import Path
@@ -38,18 +38,9 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.execution.port import TaskRunner
 from sam2_mcp_worker.media import video, video_child, video_file
-from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
 from sam2_mcp_worker.media.video import LostFrame, VideoFacts, VideoFrame, list_times, probe_video, read_frames
 
 MS = Fraction(1, 1000)
-
-
-@pytest.fixture(scope="module")
-async def decoders() -> AsyncIterator[ChildPool]:
-    async with ChildPool(
-        "decoder", DECODER_MODULE, size=1, config={}, memory_limit_bytes=DECODER_MEMORY_LIMIT_BYTES
-    ) as pool:
-        yield pool
 
 
 class Desk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +22,6 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.execution.port import TaskRunner
 from sam2_mcp_worker.media import video_join, video_painter, video_write
-from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
 from sam2_mcp_worker.media.video import VideoFacts, VideoFrame, probe_video, read_frames
 from sam2_mcp_worker.media.video_write import Audio, PainterSpec, WrittenVideo, write_video
 
@@ -72,14 +71,6 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(InThisProcess(), tmp_path)
-
-
-@pytest.fixture(scope="module")
-async def decoders() -> AsyncIterator[ChildPool]:
-    async with ChildPool(
-        "decoder", DECODER_MODULE, size=1, config={}, memory_limit_bytes=DECODER_MEMORY_LIMIT_BYTES
-    ) as pool:
-        yield pool
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
@@ -17,24 +16,10 @@ from sam2_mcp_worker.engines.vision_tiles import encode_tile, settle_lines
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.media import tile_pictures
-from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, DECODER_MODULE
 from sam2_mcp_worker.media.pixels import PixelFile
 
 RGB = NDArray[np.uint8]
 ENOUGH = 3_700_000
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def decoders() -> AsyncIterator[ChildPool]:
-    async with ChildPool(
-        "decoder", DECODER_MODULE, size=1, config={}, memory_limit_bytes=DECODER_MEMORY_LIMIT_BYTES
-    ) as pool:
-        yield pool
 
 
 def on_disk(folder: Path, rgb: RGB) -> PixelFile:

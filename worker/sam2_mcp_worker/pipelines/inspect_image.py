@@ -119,9 +119,8 @@ async def inspect_image(services: Services, request: Request) -> ImageInspection
     names = tuple(label.name for label in labels)
     numbers = [sorted(coverage.failed), coverage.unreached]
     budget = _budget(services.settings.result_max_chars, names, failed_areas, unlooked_areas, merged.truncated, numbers)
-    share = (
-        1.0 if place.after_y_px >= picture.image.height_px else REGIONS_SHARE
-    )  # nothing to share with below the foot
+    # Below the foot of the picture there are no lines left to share with.
+    share = 1.0 if place.after_y_px >= picture.image.height_px else REGIONS_SHARE
     chosen = next_regions(regions.found, after, lambda one: _chars(described(one)), int(budget * share))
     found = [described(one) for one in chosen]
     lines = image_lines(
@@ -150,7 +149,7 @@ async def inspect_image(services: Services, request: Request) -> ImageInspection
             unlooked_areas=unlooked_areas,
         ),
         notes=[*picture.notes(merged), *([] if settled else _waiting(services, regions, coverage, merged))],
-        overlay=_artifact(services, regions.overlay) if settled else None,
+        overlay=services.artifacts.find(regions.overlay) if settled else None,
         spent=spent,
         cursor=_to_cursor(picture, lines.next_place, frozenset(coverage.failed), last, all_told),
     )
@@ -235,14 +234,6 @@ def _missing(picture: PictureJob, coverage: Coverage[int, Any], merged: PictureR
     trouble = picture.services.vision.trouble if picture.services.vision is not None else None
     mend = trouble.next_step if trouble is not None else "call again later; get_status tells how the provider is"
     return WorkerError("not_available", f"regions were looked for in no part of the picture: {reason}", next_step=mend)
-
-
-def _artifact(services: Services, handle: str | None) -> Artifact | None:
-    """The artifact, unless it was not made or is swept already."""
-    try:
-        return services.artifacts.get(handle)[0] if handle is not None else None
-    except WorkerError:
-        return None
 
 
 def _from_cursor(picture: PictureJob, cursor: str) -> tuple[LinePlace, Place]:

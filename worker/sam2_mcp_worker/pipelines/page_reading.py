@@ -14,9 +14,14 @@ from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import TextReader, TileReading
 from sam2_mcp_worker.fanout import Coverage, fan_out
 from sam2_mcp_worker.media.pixels import PixelFile
-from sam2_mcp_worker.media.reading_order import reading_order
 from sam2_mcp_worker.pipelines.page_tiles import PageTile
-from sam2_mcp_worker.pipelines.read_picture import TILES_WORTH_KEEPING, PictureReader, PictureReading, merge
+from sam2_mcp_worker.pipelines.read_picture import (
+    PictureReader,
+    PictureReading,
+    in_reading_order,
+    merge,
+    worth_keeping,
+)
 from sam2_mcp_worker.result_cache import ResultCache
 
 # A page may take as long as its steps do; each of those has its own limit.
@@ -80,7 +85,7 @@ async def read_page_tiles(
 
     text = picture_reader(readers.text)
     regions = text if readers.regions is None else picture_reader(readers.regions)
-    keep = readers.text.costs_money or len(tiles) >= TILES_WORTH_KEEPING
+    keep = worth_keeping(readers.text, tiles)
     coverage: Coverage[int, TileReading] = Coverage(tuple(range(len(tiles))))
 
     async def work(index: int) -> TileReading:
@@ -92,8 +97,7 @@ async def read_page_tiles(
     if coverage.unreached:
         deadline.check("reading the rest of the page")
     rects = [tile.rect_xyxy_px for tile in tiles]
-    merged = await asyncio.to_thread(merge, rects, coverage, readers.labels)
-    order = reading_order([line.box_xyxy_px for line in merged.lines])
+    merged = in_reading_order(await asyncio.to_thread(merge, rects, coverage, readers.labels))
     failed = sorted(coverage.failed.items())
     unread = tuple((rects[i], error.reason) for i, error in failed if tiles[i].text)
     # A tile whose text is known is missed by nobody but the regions: without this the page would count as complete.
@@ -102,7 +106,6 @@ async def read_page_tiles(
     read = {tile.rect_xyxy_px for tile in tiles if tile.text}
     return replace(
         merged,
-        lines=tuple(merged.lines[i] for i in order),
         unread=unread,
         stood_in=tuple(area for area in merged.stood_in if area[0] in read),
         again=merged.again or unlooked,

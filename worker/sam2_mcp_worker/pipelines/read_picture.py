@@ -6,6 +6,7 @@ Owns what becomes of the tiles: kept, put together, and said where something is 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -50,16 +51,11 @@ class PictureReading:
     stood_in: tuple[Area, ...] = ()
     again: str = ""
 
-    @property
-    def worth_keeping(self) -> bool:
-        """Whether another attempt would find nothing more."""
-        return not (self.unread or self.again)
-
     def notes(self, tile_count: int) -> list[str]:
         """What an agent should know of how it was read, one sentence a reason."""
         notes = [
             f"{count} of {tile_count} tiles were read by the local engine instead of the vision provider: {reason}"
-            for reason, count in _counted(self.stood_in)
+            for reason, count in Counter(reason for _, reason in self.stood_in).items()
         ]
         if self.truncated:
             notes.append(
@@ -140,8 +136,7 @@ class PictureReader:
             WorkerError: `deadline`.
         """
         coverage: Coverage[int, TileReading] = Coverage(tuple(range(len(tiles))))
-        worth = self._reader.costs_money or len(tiles) >= TILES_WORTH_KEEPING
-        keeps = worth if keep is None else keep
+        keeps = worth_keeping(self._reader, tiles) if keep is None else keep
 
         async def work(index: int) -> TileReading:
             return await self.read_tile(pixels, tiles[index], keep=keeps)
@@ -149,9 +144,18 @@ class PictureReader:
         await fan_out(coverage, work, deadline=deadline, limit=self._reader.tiles_in_flight)
         if coverage.unreached:
             deadline.check("reading the rest of the picture")
-        merged = await asyncio.to_thread(merge, tiles, coverage, self._labels)
-        order = reading_order([line.box_xyxy_px for line in merged.lines])
-        return replace(merged, lines=tuple(merged.lines[i] for i in order))
+        return in_reading_order(await asyncio.to_thread(merge, tiles, coverage, self._labels))
+
+
+def worth_keeping(reader: TextReader, tiles: Sequence[Any]) -> bool:
+    """Whether a picture's tiles are kept one by one: where reading costs money, or takes long."""
+    return reader.costs_money or len(tiles) >= TILES_WORTH_KEEPING
+
+
+def in_reading_order(reading: PictureReading) -> PictureReading:
+    """The same with its lines in the order in which people read them."""
+    order = reading_order([line.box_xyxy_px for line in reading.lines])
+    return replace(reading, lines=tuple(reading.lines[i] for i in order))
 
 
 def merge(tiles: Sequence[Box], coverage: Coverage[int, TileReading], labels: Sequence[str] = ()) -> PictureReading:
@@ -184,14 +188,6 @@ def _unlooked(done: Sequence[tuple[Box, TileReading]]) -> list[Area]:
     cut = [(tile, CUT) for tile, r in seen if r.truncated]
     senseless = [(tile, f"{r.dropped} items of the answer made no sense") for tile, r in seen if r.dropped]
     return [*missing, *cut, *senseless]
-
-
-def _counted(areas: Sequence[Area]) -> list[tuple[str, int]]:
-    """The reasons, each with how many areas have it."""
-    counts: dict[str, int] = {}
-    for _, reason in areas:
-        counts[reason] = counts.get(reason, 0) + 1
-    return list(counts.items())
 
 
 def tile_to_json(reading: TileReading) -> dict[str, Any]:

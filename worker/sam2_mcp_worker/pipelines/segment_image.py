@@ -126,8 +126,8 @@ async def segment_image(services: Services, request: Request) -> Segmentation:
             coverage,
             [objects[number] for number in packed],
             (*prompts.notes, *(services.loading_notes() if coverage.unreached else ())),
-            _artifact(services, pictures.get("overlay")),
-            _artifact(services, pictures.get("coco")),
+            services.artifacts.find(pictures.get("overlay")),
+            services.artifacts.find(pictures.get("coco")),
             next_cursor(TOOL, work.key, coverage, before, packed),
         )
 
@@ -142,14 +142,6 @@ def _raise_for(job: Job) -> None:
 
 def _settled(coverage: Coverage[int, Any], number: int) -> bool:
     return number in coverage.done or number in coverage.failed
-
-
-def _artifact(services: Services, handle: str | None) -> Artifact | None:
-    """The artifact, unless it was not made or is swept already."""
-    try:
-        return services.artifacts.get(handle)[0] if handle is not None else None
-    except WorkerError:
-        return None
 
 
 def _described(work: _Work, number: int, coverage: Coverage[int, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import asyncio
 import base64
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -108,11 +107,7 @@ async def artifacts_of(services: Services, handles: Sequence[str]) -> list[Artif
     """Those of them that are still there."""
 
     def held() -> list[Artifact]:
-        found = []
-        for handle in handles:
-            with suppress(WorkerError):
-                found.append(services.artifacts.get(handle)[0])
-        return found
+        return [found for handle in handles if (found := services.artifacts.find(handle)) is not None]
 
     return await anyio.to_thread.run_sync(held)
 

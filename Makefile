@@ -92,7 +92,7 @@ $(VENV)/sam.stamp: $(VENV)/worker.stamp deploy/setup/torch.sh
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/worker.stamp
-	$(call install,tools for development,--group dev)
+	$(call install,tools for development,-e '.[worker$(comma)speech$(comma)whisper-base]' --group dev)
 	@touch $@
 
 # The reference implementation, which SAM 2 is compared with; it would replace torch if it could.

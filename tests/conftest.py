@@ -26,7 +26,8 @@ START_LIMIT_S = 180.0
 
 
 # No test may ever spend a developer's money: a key comes from the test that means its own fake server.
-for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"):
+ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
+for name in (*ANTHROPIC, "OPENAI_API_KEY", "OPENAI_BASE_URL"):
     os.environ.pop(name, None)
 
 # Machines are shared: how long an example takes says nothing about the code.

@@ -19,13 +19,14 @@ from sam2_mcp_worker.disk import sweep
 from sam2_mcp_worker.engines import segmenter as sam
 from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_config, local_ocr_identity
 from sam2_mcp_worker.engines.ports import Segmenter, Tracker
+from sam2_mcp_worker.engines.speech import choose_speech
 from sam2_mcp_worker.engines.tracker import SamTracker
 from sam2_mcp_worker.engines.vision import choose_vision
 from sam2_mcp_worker.engines.vision_limiter import VisionLimiter
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.fetch import Fetcher
 from sam2_mcp_worker.jobs import Jobs
-from sam2_mcp_worker.media.decoder import DECODER_MODULE, REDACT_MODULE
+from sam2_mcp_worker.media.decoder import DECODER_MODULE, REDACT_MODULE, SCAN_MODULE
 from sam2_mcp_worker.result_cache import ResultCache
 from sam2_mcp_worker.segmentation import Choice, choose
 from sam2_mcp_worker.settings import Settings
@@ -93,6 +94,13 @@ class Services:
         self.redactors = ChildPool(
             "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes
         )
+        # One child: it keeps files open between tasks, and its decoder has two threads.
+        self.scanner = ChildPool(
+            "scan", SCAN_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes
+        )
+        speech = choose_speech(settings)
+        # In the order in which they are asked; `speech_missing` says why there are none.
+        self.transcribers, self.speech_pool, self.speech_missing = speech.transcribers, speech.pool, speech.missing
         choice = choose(settings)
         self.sam_pool = build_sam_pool(settings, choice)
         self.segmenter: Segmenter | None = None
@@ -112,10 +120,15 @@ class Services:
         await self.ocr_pool.start(wait=False)
         await self.decoders.start(wait=False)
         await self.redactors.start(wait=False)
+        await self.scanner.start(wait=False)
         if self.sam_pool is not None:
             await self.sam_pool.start(wait=False)
+        if self.speech_pool is not None:
+            await self.speech_pool.start(wait=False)
         if self.vision is not None:
             await self.vision.start()
+        for transcriber in self.transcribers:
+            await transcriber.start()
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweeper")
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -133,14 +146,16 @@ class Services:
         await asyncio.gather(*self._background, return_exceptions=True)
         if self.vision is not None:
             await self.vision.close()
+        for transcriber in self.transcribers:
+            await transcriber.close()
         await asyncio.gather(*(pool.close() for pool in self.pools))
         await asyncio.to_thread(self._work.close)
 
     @property
     def pools(self) -> list[ChildPool]:
         """All pools of child processes, in the order in which they are shown."""
-        pools = [self.ocr_pool, self.decoders, self.redactors]
-        return pools if self.sam_pool is None else [*pools, self.sam_pool]
+        optional = [pool for pool in (self.sam_pool, self.speech_pool) if pool is not None]
+        return [self.ocr_pool, self.decoders, self.redactors, self.scanner, *optional]
 
     def loading_notes(self) -> list[str]:
         """What to say of work that was not reached because the network of masks and tracking is still being loaded."""

@@ -150,7 +150,8 @@ class Settings(BaseSettings):
         1024**3, ge=0, description="Memory for the sessions of track_video; the longest unused go first."
     )
     max_track_frames: int = Field(600, ge=2, description="Most frames that one tracking may follow.")
-    max_video_s: float = Field(3600.0, gt=0, description="Longest video, seconds.")
+    # Memory does not grow with the length; a film of four hours has 30,000 samples at the default interval.
+    max_video_s: float = Field(14_400.0, gt=0, description="Longest video or recording, seconds.")
     anthropic_api_key: SecretStr | None = Field(
         None,
         validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
@@ -213,6 +214,44 @@ class Settings(BaseSettings):
     vision_tile_limit_s: float = Field(
         25.0, gt=0.1, le=600, description="Longest time for one tile, retries included; what arrived by then is kept."
     )
+    openai_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key"),
+        description="Key of an OpenAI-compatible speech endpoint. With it transcribe_audio sends sound to "
+        "OPENAI_BASE_URL, which costs money; without it no sound leaves this machine.",
+    )
+    openai_base_url: str | None = Field(
+        None,
+        validation_alias=AliasChoices("OPENAI_BASE_URL", "openai_base_url"),
+        description="Address below which `audio/transcriptions` is found; OpenAI's own when not set.",
+    )
+    speech: Literal["auto", "openai", "whisper", "off"] = Field(
+        "auto",
+        description="Engine that hears: `openai` (needs OPENAI_API_KEY), `whisper` (the extra [speech] and weights), "
+        "`off`, or `auto`: the first of these that is there.",
+    )
+    speech_model: str = Field("whisper-1", description="Model of the endpoint; it has to tell times of segments.")
+    # OpenAI's list price of late 2026 for whisper-1.
+    speech_usd_per_minute: float = Field(
+        0.006, ge=0, le=100, allow_inf_nan=False, description="Price of a minute of sound at the endpoint, US dollars."
+    )
+    speech_daily_cap_usd: float = Field(
+        5.0,
+        ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        description="Most US dollars a day (UTC) for speech; a request that could pass it is not sent.",
+    )
+    speech_in_flight: int = Field(4, ge=1, le=64, description="Requests to the endpoint at once.")
+    # 30 s of speech come back in 2 to 5 s; the rest is room for retries.
+    speech_piece_limit_s: float = Field(
+        25.0, gt=0.1, le=600, description="Longest time for one piece of sound, retries included."
+    )
+    whisper_model_dir: Path | None = Field(
+        None, description="Folder with a Whisper model in CTranslate2 form (model.bin, config.json, tokenizer.json)."
+    )
+    whisper_model_sha256: str | None = Field(None, description="SHA-256 of its model.bin; required with it.")
+    whisper_threads: int = Field(0, ge=0, le=64, description="Threads of local Whisper; 0 means one per core.")
     rule_pack: str = Field(
         "korean_insurance_ads",
         description="Rule pack whose labels inspect_image looks for when a call names none: a name, or the path of a "
@@ -239,7 +278,7 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("anthropic_api_key", "anthropic_base_url", mode="before")
+    @field_validator("anthropic_api_key", "anthropic_base_url", "openai_api_key", "openai_base_url", mode="before")
     @classmethod
     def _empty_is_unset(cls, value: Any) -> Any:
         return None if isinstance(value, str) and not value.strip() else value
@@ -256,6 +295,11 @@ class Settings(BaseSettings):
             if getattr(self, name) is not None and not _is_sha256(getattr(self, f"{name}_sha256")):
                 variable = f"SAM2_MCP_{name.upper()}"
                 raise ValueError(f"{variable} needs {variable}_SHA256, the 64 hexadecimal digits of its SHA-256")
+        if self.whisper_model_dir is not None and not _is_sha256(self.whisper_model_sha256):
+            raise ValueError(
+                "SAM2_MCP_WHISPER_MODEL_DIR needs SAM2_MCP_WHISPER_MODEL_SHA256, the 64 hexadecimal digits of the "
+                "SHA-256 of its model.bin"
+            )
         if (self.sam_onnx_encoder is None) != (self.sam_onnx_decoder is None):
             raise ValueError("SAM2_MCP_SAM_ONNX_ENCODER and SAM2_MCP_SAM_ONNX_DECODER go together")
         return self

@@ -8,6 +8,9 @@ DECODER_MODULE = "sam2_mcp_worker.media.decoder_child"
 REDACT_MODULE = "sam2_mcp_worker.media.redact_child"
 """The task module of the pool that covers pixels and cleans PDFs."""
 
+SCAN_MODULE = "sam2_mcp_worker.media.scan_child"
+"""The task module of the one child that reads videos and sounds from beginning to end."""
+
 # The largest picture accepted (250 MP) takes 1.0 GB in Pillow, which keeps 4 bytes a pixel; libraries, a strip of
 # output and the interpreter's address space take up to 0.4 GB more. Two children then fit into a host of 4 GB.
 DECODER_MEMORY_LIMIT_BYTES = 2 * 2**30

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifacts
 from sam2_mcp_worker.checks.rule_packs import load_rule_pack
@@ -31,7 +31,7 @@ from sam2_mcp_worker.result_cache import ResultCache
 from sam2_mcp_worker.segmentation import Choice, choose
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.sources import Sources
-from sam2_mcp_worker.spending import Usage
+from sam2_mcp_worker.spending import Unit, Usage
 from sam2_mcp_worker.track_store import TrackStore
 from sam2_mcp_worker.uploads import Uploads
 from sam2_mcp_worker.workdirs import WorkRoot
@@ -88,8 +88,8 @@ class Services:
         self.vision, self.vision_missing = choose_vision(settings)
         # A tile's time begins with its turn: it is not spent in the queue before the requests.
         self.vision_turns = VisionLimiter(settings.vision_in_flight + TILES_READY)
-        # Of the last calls that cost something: tiles or pages, how many, and their sums.
-        self.recent_costs: deque[tuple[Literal["tile", "page"], int, Usage]] = deque(maxlen=RECENT_COSTS)
+        # Of the last calls that cost something: tiles, pages, frames or pieces, how many, and their sums.
+        self.recent_costs: deque[tuple[Unit, int, Usage]] = deque(maxlen=RECENT_COSTS)
         # One child: a second copy of PyMuPDF costs 140 MB, and redactions are rare beside reading.
         self.redactors = ChildPool(
             "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes

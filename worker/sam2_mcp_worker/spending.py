@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["tile", "page", "frame", "piece"]
+"""What a request is for, by tool: a tile of an image, a page, a frame of a video, a piece of sound."""
 
 
 @dataclass(frozen=True, slots=True)

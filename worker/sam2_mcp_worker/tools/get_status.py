@@ -11,17 +11,16 @@ from pydantic import BaseModel, Field
 from sam2_mcp_worker.engines.ports import VisionModel
 from sam2_mcp_worker.execution.pool import PoolStats
 from sam2_mcp_worker.services import Services
-from sam2_mcp_worker.spending import Usage
+from sam2_mcp_worker.spending import Unit, Usage
 from sam2_mcp_worker.tools.reply import reply
 from sam2_mcp_worker.tools.usage import USD_DIGITS
 from sam2_mcp_worker.version import worker_version
 
 DESCRIPTION = """\
-Tells what this server can do right now: whether it is ready, which engines read text, find regions \
-and cut masks, what is not available and why, whether anything costs money, what leaves this machine \
-and what today has cost, the limits on files, pages and time, and how much work is waiting. Call it \
-once at the start, or when another tool reports that something is not available. It takes no \
-arguments, reads no file and answers at once."""
+Tells what this server can do right now: whether it is ready, which engines read text, find regions, cut masks and \
+hear speech, what is not available and why, what costs money, what leaves this machine and what today has cost, the \
+limits on files, pages and time, and how much work waits. Call it once at the start, or when a tool says that \
+something is not available. It takes no arguments and answers at once."""
 
 READS_AND_FINDS = "read_text, inspect_image, inspect_pdf"
 REGIONS = "regions of inspect_image and inspect_pdf"
@@ -66,10 +65,10 @@ class Spending(BaseModel):
 
 
 class RecentCost(BaseModel):
-    """What one of the last calls that cost something cost for each of its pages or tiles, on average."""
+    """What one of the last calls that cost something cost for each of its tiles, pages, frames or pieces, on average."""
 
-    unit: Literal["tile", "page"]
-    count: Annotated[int, Field(description="Pages or tiles that cost something")]
+    unit: Unit
+    count: Annotated[int, Field(description="Of these, as many cost something")]
     input_tokens_each: int
     output_tokens_each: int
     usd_each: float
@@ -189,7 +188,7 @@ def _not_available(services: Services) -> list[NotAvailable]:
     return rows
 
 
-def _recent(unit: Literal["tile", "page"], count: int, usage: Usage) -> RecentCost:
+def _recent(unit: Unit, count: int, usage: Usage) -> RecentCost:
     return RecentCost(
         unit=unit,
         count=count,

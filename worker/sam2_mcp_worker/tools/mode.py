@@ -8,6 +8,4 @@ from pydantic import Field
 
 from sam2_mcp_worker.pipelines.reading_choice import Mode
 
-ModeArgument = Annotated[
-    Mode, Field(description="Claude model: fast, accurate, or auto by the amount of work; the local OCR has one mode")
-]
+ModeArgument = Annotated[Mode, Field(description="Claude model; auto: by the amount of work")]

@@ -14,18 +14,17 @@ from sam2_mcp_worker.pipelines.redact_request import RedactRequest
 from sam2_mcp_worker.pipelines.redact_request import Region as RequestedRegion
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.picture_road import ImageArgument, send
+from sam2_mcp_worker.tools.request_arguments import CursorArgument, SourceArgument
 
 DESCRIPTION = """\
-Makes a copy of an image, PDF or video in which chosen parts are gone for good, with their metadata, \
-and verifies it before it is returned. Parameters: source (handle file_... from POST /files, a path \
-below an allowed folder, or an https URL of an allowed host), regions, phrases (text to find and \
-cover in images and PDFs, also over line ends; look-alikes in OCR are covered too and named), method \
-(fill; pixelate and blur can be reversed), audio (keep or mute a video's sound), password, image, cursor. \
-A region is {box_xyxy_px} (image; video with start_s, end_s), {page_number, box_xyxy_pt} (PDF, as \
-inspect_pdf gives them) or {handle} of a mask from segment_image or of tracks from track_video; \
-shape 'mask' cuts a box to its object. The result names what was covered, verified and not: status \
-'incomplete' or not_found means that a phrase may still be there. A result with `cursor` is still at \
-work: call again with the same arguments plus it. A redacted image is a PNG. Ends inside 27 s."""
+Makes a copy of an image, PDF or video in which chosen parts are gone for good, with their metadata, and verifies \
+it. Parameters: source (file_... handle, path or https URL), regions, phrases (text to find and cover in images and \
+PDFs, also over line ends; look-alikes in OCR are covered too and named), method (fill; pixelate and blur can be \
+reversed), audio (keep or mute a video's sound), password, image, cursor. A region is {box_xyxy_px} (image; video \
+with start_s, end_s), {page_number, box_xyxy_pt} (PDF, as inspect_pdf gives them) or {handle} of a mask from \
+segment_image or of tracks from track_video; shape 'mask' cuts a box to its object. The result names what was \
+covered, verified and not: status 'incomplete' or not_found means that a phrase may still be there. A result with \
+`cursor` is still at work: call again with the same arguments plus it. Ends inside 27 s."""
 
 
 class Region(BaseModel):
@@ -140,9 +139,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
     """Add the tool to the server."""
 
     async def tool(
-        source: Annotated[
-            str, Field(description="Handle file_... from POST /files, path below an allowed folder, or https URL")
-        ],
+        source: SourceArgument,
         regions: Annotated[list[Region], Field(max_length=200, description="Places to cover")] = [],  # noqa: B006
         phrases: Annotated[
             list[str], Field(max_length=50, description="Texts to find and cover; 1-200 characters each")
@@ -154,7 +151,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
         audio: Annotated[Literal["keep", "mute"], Field(description="Sound of a video")] = "keep",
         password: Annotated[str, Field(max_length=1000, description="For a PDF that needs one")] = "",
         image: ImageArgument = "auto",
-        cursor: Annotated[str, Field(description="From the result before, to go on")] = "",
+        cursor: CursorArgument = "",
     ) -> Annotated[CallToolResult, RedactedMedia]:
         asked = tuple(region.requested(number) for number, region in enumerate(regions, 1))
         request = RedactRequest(source, asked, tuple(phrases), method, audio, password, cursor)

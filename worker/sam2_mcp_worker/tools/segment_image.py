@@ -13,19 +13,16 @@ from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.coverage import CoverageModel
 from sam2_mcp_worker.tools.picture_road import ImageArgument, send
 from sam2_mcp_worker.tools.prompt_arguments import BoxesArgument, PointsArgument, QualityArgument
+from sam2_mcp_worker.tools.request_arguments import CursorArgument, SourceArgument
 
 DESCRIPTION = """\
-Cuts objects of one image (JPEG, PNG, GIF, WebP, TIFF, BMP) out to exact masks. Mark every object in \
-one call: object n by a box around it, boxes [[x0, y0, x1, y1], ...], and/or by points \
-[{object_number, x_px, y_px, positive}, ...]: positive true on the object, false on what is not part \
-of it (whole pixels, origin top left, after EXIF rotation). Further parameters: source (handle \
-file_..., a path below an allowed folder or an https URL), quality ('accurate', 'balanced', 'fast'), \
-image (none, thumb, inline), cursor. Per object: tight box_xyxy_px, area, polygons with holes \
-(within polygon_tolerance_px), \
-touches_border, a PNG mask, which redact_media takes too; over all: overlay picture with numbers, \
-COCO run lengths. predicted_iou and stability (0-1) are the network's own opinion: look at the \
-overlay. blank: nothing found. With `cursor`, call again with the same arguments plus the cursor. \
-Ends inside 27 s; another prompt on the same image is quick."""
+Cuts objects of one image out to exact masks. Mark every object in one call: object n by a box around it, boxes \
+[[x0, y0, x1, y1], ...], and/or by points [{object_number, x_px, y_px, positive}, ...]: positive true on the object, \
+false on what is not part of it (whole pixels, origin top left, after EXIF rotation). Further parameters: source \
+(file_... handle, path or https URL), quality (accurate, balanced, fast), image, cursor. Per object: tight \
+box_xyxy_px, area, polygons with holes, touches_border, a PNG mask (for redact_media too); over all: overlay with \
+numbers, COCO run lengths. predicted_iou and stability (0-1) are the network's own opinion: look at the overlay. \
+blank: nothing found. With `cursor`, call again with the same arguments plus it. Ends inside 27 s."""
 
 
 class PolygonModel(BaseModel):
@@ -99,14 +96,12 @@ def register(server: MCPServer[Any], services: Services) -> None:
     """Add the tool to the server."""
 
     async def tool(
-        source: Annotated[
-            str, Field(description="Handle file_... from POST /files, path below an allowed folder, or https URL")
-        ],
+        source: SourceArgument,
         boxes: BoxesArgument = [],  # noqa: B006 (pydantic copies it)
         points: PointsArgument = [],  # noqa: B006
         quality: QualityArgument = "accurate",
         image: ImageArgument = "auto",
-        cursor: Annotated[str, Field(description="From the result before, to go on")] = "",
+        cursor: CursorArgument = "",
     ) -> Annotated[CallToolResult, SegmentedImage]:
         request = Request(source, boxes, [point.marked() for point in points], quality, cursor)
         result = await segment_image(services, request)

@@ -54,6 +54,9 @@ BUDGET_HEADER = "sam2-mcp-budget-ms"
 # The list of tools never changes while the worker runs; clients may keep it for an hour.
 TOOL_LIST_TTL_MS = 3_600_000
 
+# Its schema is 3.4 KB that every client would hold all the time, and no program depends on it.
+WITHOUT_SCHEMA = ("get_status",)
+
 INSTRUCTIONS = """Reads images and PDFs exactly, on a machine without a GPU. Every call ends inside 27 seconds.
 
 1. Give files by handle: POST the bytes to /files on this server, use the returned file_... as `source`. Paths below \
@@ -197,7 +200,7 @@ def build_tool_server(services: Services) -> ToolServer:
     for tool in server._tool_manager.list_tools():
         tool.icons = icons_of_tool(tool.name)
         tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
-        if "image" in tool.parameters["properties"]:
+        if "image" in tool.parameters["properties"] or tool.name in WITHOUT_SCHEMA:
             # Beside a picture there is no structured content, which a schema would promise (picture_road.py).
             tool.fn_metadata.output_schema = None
         elif tool.fn_metadata.output_schema is not None:

@@ -17,23 +17,21 @@ from sam2_mcp_worker.pipelines.track_video import Tracking, track_video
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.picture_road import ImageArgument, send
 from sam2_mcp_worker.tools.prompt_arguments import BoxesArgument, PointsArgument, QualityArgument
+from sam2_mcp_worker.tools.request_arguments import CursorArgument, SourceArgument
 
 # Of a result's characters, what everything but the frames may take.
 REST_CHARS = 4000
 
 DESCRIPTION = """\
-Follows objects through a video with SAM 2: mark them by boxes and/or points in the frame on screen \
-at start_s, get rows [time_s, x0, y0, x1, y1, area_px] per object, or that it is lost. Use \
-segment_image for pictures. \
-Parameters: source (file_... handle, path below an allowed folder, or https URL), boxes \
-([x0, y0, x1, y1] px, origin top left), points, start_s, end_s, every_s, quality, image, cursor. Without \
-every_s the frames are spread evenly over start_s..end_s, as many as this machine gets through in \
-one call; with it that spacing is kept, and what does not fit goes on in the background: call again \
-with the cursor. denser_cursor, given as cursor, adds the frames in between. quality: accurate \
-(512 px), balanced (448 px), fast (448 px, int8, short memory: quickest, may lose objects sooner). \
-Nothing is known between tracked frames (spacing_s) nor of failed and unreached ones; shares are of \
-tracked frames. Artifacts: tracks (all masks; for redact_media), contact sheet, time line, annotated \
-video. Ends inside 27 s."""
+Follows objects through a video with SAM 2: mark them by boxes and/or points in the frame on screen at start_s, get \
+rows [time_s, x0, y0, x1, y1, area_px] per object, or that it is lost. Use inspect_video to read a video. \
+Parameters: source (file_... handle, path or https URL), boxes ([x0, y0, x1, y1] px, origin top left), points, \
+start_s, end_s, every_s, quality, image, cursor. Without every_s the frames are spread evenly over start_s..end_s, \
+as many as one call gets through; with it that spacing is kept, and the rest goes on in the background: call again \
+with the cursor. denser_cursor, given as cursor, adds the frames in between. quality: accurate (512 px), balanced \
+(448 px), fast (int8, short memory: may lose objects sooner). Nothing is known between tracked frames (spacing_s) \
+nor of failed and unreached ones. Artifacts: tracks (all masks; for redact_media), contact sheet, time line, \
+annotated video. Ends inside 27 s."""
 
 
 class TrackedObjectModel(BaseModel):
@@ -157,9 +155,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
 
     async def tool(
         ctx: Context[Any, Any],
-        source: Annotated[
-            str, Field(description="Handle file_... from POST /files, path below an allowed folder, or https URL")
-        ],
+        source: SourceArgument,
         boxes: BoxesArgument = [],  # noqa: B006 (the schema's default; nothing changes it)
         points: PointsArgument = [],  # noqa: B006
         start_s: Annotated[float, Field(ge=0, description="The prompts hold for the frame on screen then")] = 0.0,
@@ -169,7 +165,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
         ] = None,
         quality: QualityArgument = "balanced",
         image: ImageArgument = "auto",
-        cursor: Annotated[str, Field(description="From the result before, to go on")] = "",
+        cursor: CursorArgument = "",
     ) -> Annotated[CallToolResult, TrackedVideo]:
         request = TrackRequest(
             source, boxes, [point.marked() for point in points], start_s, end_s, every_s, quality, cursor

@@ -186,6 +186,19 @@ def page_of_texts(
     return TruePage(name, width_px, height_px, marks, tuple(regions))
 
 
+def page_of_prints(
+    name: str,
+    size_px: tuple[int, int],
+    prints: Sequence[tuple[str, int, int, int]],
+    shapes: Sequence[TrueRegion] = (),
+    labelled: Sequence[tuple[str, int]] = (),
+) -> TruePage:
+    """A page laid out by its caller: `prints` are text, x, baseline, size in px; `labelled` are labels and whose print."""
+    marks = tuple(_Mark(*each) for each in prints)
+    regions = tuple(TrueRegion(label, marks[i].line.box, float(marks[i].size_px)) for label, i in labelled)
+    return TruePage(name, *size_px, marks, tuple(shapes), regions)
+
+
 def _rows(width: int, height: int, columns: int, fine_lines: int) -> Iterator[tuple[int, int, int, int]]:
     """Size, x, baseline and width of every place for a line, from the top."""
     room = (width - (columns + 1) * _MARGIN_PX) // columns

@@ -193,7 +193,7 @@ def page_of_prints(
     shapes: Sequence[TrueRegion] = (),
     labelled: Sequence[tuple[str, int]] = (),
 ) -> TruePage:
-    """A page laid out by its caller: `prints` are text, x, baseline, size in px; `labelled` are labels and whose print."""
+    """A page laid out by its caller: `prints` are text, x, baseline, size in px; `labelled` labels, and of which."""
     marks = tuple(_Mark(*each) for each in prints)
     regions = tuple(TrueRegion(label, marks[i].line.box, float(marks[i].size_px)) for label, i in labelled)
     return TruePage(name, *size_px, marks, tuple(shapes), regions)

@@ -1,7 +1,7 @@
 """Rule packs: TOML files beside this module, or an operator's own, checked when they are loaded.
 
-A pack names a field of work and the labels that are looked for by default. It holds no code: what is judged by its
-numbers is judged by the pure functions of `checks`.
+A pack names a field of work, the labels that are looked for by default, and the minimums that text in videos is held
+against. It holds no code: what is judged by its numbers is judged by the pure functions of `checks`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,22 +30,43 @@ class _LabelEntry(BaseModel):
     definition: str
 
 
+class VideoRules(BaseModel):
+    """Minimums for what videos show; None where there is none.
+
+    `basis` says whose values they are: `house` is the operator's own, which `note` says in a sentence that goes along
+    with every verdict. A height in pixels is of the upright frame, a share of the frame's height.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    min_text_height_px: float | None = Field(default=None, gt=0, le=1000)
+    min_text_height_share: float | None = Field(default=None, gt=0, lt=1)
+    min_exposure_s: float | None = Field(default=None, gt=0, le=3600)
+    basis: Literal["house"]
+    note: str = Field(min_length=1, max_length=300)
+
+
 class _PackFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     title: str = Field(min_length=1, max_length=100)
     version: int = Field(ge=1)
     labels: list[_LabelEntry] = Field(min_length=1, max_length=MAX_LABELS)
+    video: VideoRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RulePack:
-    """`labels` are what is looked for when a call names none; `version` rises with every change of meaning."""
+    """`labels` are what is looked for when a call names none; `version` rises with every change of meaning.
+
+    `video` is None in a pack that sets no minimums: then nothing is held against any.
+    """
 
     name: str
     title: str
     version: int
     labels: tuple[Label, ...]
+    video: VideoRules | None = None
 
 
 def rule_pack_names() -> list[str]:
@@ -92,7 +113,8 @@ def parse_rule_pack(name: str, data: bytes) -> RulePack:
     if len(labels) != len(definitions):
         raise _invalid(name, "`default` is the word for the labels of the pack and cannot be one of them")
     described = zip(labels, definitions, strict=True)
-    return RulePack(name, parsed.title, parsed.version, tuple(Label(label.name, text) for label, text in described))
+    named = tuple(Label(label.name, text) for label, text in described)
+    return RulePack(name, parsed.title, parsed.version, named, parsed.video)
 
 
 def _unknown(name: str) -> WorkerError:

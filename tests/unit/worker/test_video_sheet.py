@@ -18,11 +18,12 @@ from tests.fakes.videos import SHAPES_FPS, SHAPES_SIZE, moving_shapes, shape_mas
 from sam2_mcp_worker.media import video_sheet
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.rle import compress_runs, encode_runs
+from sam2_mcp_worker.media.sheet_grid import CAPTION_PX, GAP_PX, evenly, lay_out_grid
+from sam2_mcp_worker.media.time_axis import EDGE_PX, TimeAxis
 from sam2_mcp_worker.media.tracks_file import TrackedFrame, TrackedObject, Tracks
 from sam2_mcp_worker.media.video import probe_video
 from sam2_mcp_worker.media.video_painter import OutlinePainter
 from sam2_mcp_worker.media.video_pictures import draw_contact_sheet, draw_time_line
-from sam2_mcp_worker.media.video_sheet import CAPTION_PX, GAP_PX, evenly, lay_out_grid
 from sam2_mcp_worker.media.video_write import PainterSpec, write_video
 
 BLUE, ORANGE = (0, 96, 168), (230, 159, 0)
@@ -158,7 +159,7 @@ async def test_the_time_line_shows_seen_lost_damaged_and_unreached(tmp_path: Pat
     path.write_bytes(tracks(failed=(5.2,)).to_bytes())
     await draw_time_line(InThisProcess(), path, out, timeout_s=100, job="t")
     line = np.asarray(Image.open(out))
-    axis = video_sheet._Axis(6.0, line.shape[1])
+    axis = TimeAxis(0, 6.0, video_sheet.LABEL_PX, line.shape[1] - EDGE_PX)
     rows = [video_sheet.HEAD_PX + video_sheet.ROW_PX * i + video_sheet.ROW_PX // 2 for i in range(2)]
     assert coloured(line, BLUE, 60)[rows[0], axis.x(1.0)]
     assert coloured(line, ORANGE, 60)[rows[1], axis.x(1.0)]
@@ -169,7 +170,7 @@ async def test_the_time_line_shows_seen_lost_damaged_and_unreached(tmp_path: Pat
 
 @pytest.mark.parametrize("duration_s", [0.0, 0.04, 6.0, 3600.0, 90_000.0])
 def test_a_time_line_of_any_length_has_a_readable_axis(duration_s: float) -> None:
-    ticks = video_sheet._Axis(duration_s, 1600).ticks()
+    ticks = TimeAxis(0, duration_s, 90, 1584).ticks()
     assert 1 <= len(ticks) <= 26
     assert ticks[0] == 0
 

@@ -9,6 +9,7 @@ from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from sam2_mcp_worker.engines.ports import VisionModel
+from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import PoolStats
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.spending import Unit, Usage
@@ -22,9 +23,13 @@ hear speech, what is not available and why, what costs money, what leaves this m
 limits on files, pages and time, and how much work waits. Call it once at the start, or when a tool says that \
 something is not available. It takes no arguments and answers at once."""
 
-READS_AND_FINDS = "read_text, inspect_image, inspect_pdf"
-REGIONS = "regions of inspect_image and inspect_pdf"
-WHAT_LEAVES = "tiles of images and of PDF pages (without a text layer, or when labels are asked for), with the labels"
+READS_AND_FINDS = "read_text, inspect_image, inspect_pdf, inspect_video"
+REGIONS = "regions of inspect_image, inspect_pdf and inspect_video"
+WHAT_LEAVES = (
+    "tiles of images, of sampled video frames and of PDF pages (without a text layer, or when labels are asked for), "
+    "with the labels"
+)
+SOUND_LEAVES = "the stretches of a recording in which somebody speaks"
 
 
 class Engine(BaseModel):
@@ -33,8 +38,9 @@ class Engine(BaseModel):
     task: str
     identity: str
     languages: Annotated[list[str] | None, Field(description="Languages that it reads, for readers of text")] = None
+    quality: Annotated[str | None, Field(description="`low`: not for verdicts about single words")] = None
     costs_money: bool
-    leaves_machine: Annotated[bool, Field(description="Whether pictures are sent to another machine")]
+    leaves_machine: Annotated[bool, Field(description="Whether pictures or sound are sent to another machine")]
 
 
 class NotAvailable(BaseModel):
@@ -54,7 +60,7 @@ class VisionModelState(BaseModel):
 
 
 class Spending(BaseModel):
-    """What the vision provider cost since 0:00 UTC. A request whose worst case would pass the cap is not sent."""
+    """What a provider cost since 0:00 UTC. A request whose worst case would pass the cap is not sent."""
 
     requests: int
     input_tokens: int
@@ -65,7 +71,7 @@ class Spending(BaseModel):
 
 
 class RecentCost(BaseModel):
-    """What one of the last calls that cost something cost for each of its tiles, pages, frames or pieces, on average."""
+    """What one of the last calls that cost something cost for each tile, page, frame or piece, on average."""
 
     unit: Unit
     count: Annotated[int, Field(description="Of these, as many cost something")]
@@ -89,6 +95,20 @@ class Vision(BaseModel):
     today: Spending
     recent: Annotated[list[RecentCost], Field(description="The last calls that cost something, the newest last")]
     trouble: Annotated[str | None, Field(description="Why it is not asked now; the local engine reads on")] = None
+
+
+class Speech(BaseModel):
+    """The speech endpoint: it costs money, and sound leaves this machine."""
+
+    sends_to: Annotated[str, Field(description="Host that sound is sent to")]
+    what_leaves: str
+    model: str
+    state: Annotated[str, Field(description="`not asked yet`, `works`, or why it cannot be used")]
+    in_flight: Annotated[int, Field(description="Requests under way")]
+    waiting: Annotated[int, Field(description="Requests that wait for their turn")]
+    max_in_flight: int
+    today: Spending
+    trouble: Annotated[str | None, Field(description="Why it is not asked now")] = None
 
 
 class Queue(BaseModel):
@@ -126,6 +146,7 @@ class Status(BaseModel):
     vision: Annotated[Vision | None, Field(description="Absent where no provider is set up: nothing leaves then")] = (
         None
     )
+    speech: Annotated[Speech | None, Field(description="Absent where no sound can leave")] = None
     not_available: Annotated[
         list[NotAvailable] | None, Field(description="Tools, or parts of them, that cannot work here")
     ] = None
@@ -166,6 +187,17 @@ def _engines(services: Services, not_available: list[NotAvailable]) -> list[Engi
         engines.append(_engine("segment_image", services.segmenter.identity))
     if services.tracker is not None:
         engines.append(_engine("track_video", services.tracker.identity))
+    engines += [
+        Engine(
+            task="transcribe_audio",
+            identity=one.identity,
+            quality=one.quality,
+            costs_money=one.costs_money,
+            leaves_machine=bool(one.where),
+        )
+        for one in services.transcribers
+        if one.trouble is None
+    ]
     lost = {row.tool for row in not_available}
     return [engine for engine in engines if engine.task not in lost]
 
@@ -175,8 +207,13 @@ def _not_available(services: Services) -> list[NotAvailable]:
     found = [("segment_image", services.segmenter_missing), ("track_video", services.tracker_missing)]
     vision = services.vision_missing if services.vision is None else services.vision.trouble
     found.append((REGIONS, vision))
+    found.append(("transcribe_audio", _speech_missing(services)))
     rows = [NotAvailable(tool=tool, reason=error.what, mend=error.next_step) for tool, error in found if error]
-    tools = {"sam": ["segment_image", "track_video"], "redact": ["redact_media"]}
+    tools = {
+        "sam": ["segment_image", "track_video"],
+        "redact": ["redact_media"],
+        "scan": ["inspect_video", "transcribe_audio"],
+    }
     for pool in services.pools:
         start_error = pool.stats().start_error
         known = {row.tool for row in rows}
@@ -186,6 +223,14 @@ def _not_available(services: Services) -> list[NotAvailable]:
             if start_error and tool not in known
         ]
     return rows
+
+
+def _speech_missing(services: Services) -> WorkerError | None:
+    """Why nobody can hear just now."""
+    troubles = [one.trouble for one in services.transcribers]
+    if not troubles:
+        return services.speech_missing
+    return troubles[0] if all(troubles) else None
 
 
 def _recent(unit: Unit, count: int, usage: Usage) -> RecentCost:
@@ -216,6 +261,14 @@ def _vision(services: Services) -> Vision | None:
     )
 
 
+def _speech(services: Services) -> Speech | None:
+    paid = next((one for one in services.transcribers if one.costs_money), None)
+    if paid is None:
+        return None
+    told = paid.status()
+    return Speech(**{**told, "today": Spending(**told["today"])}, what_leaves=SOUND_LEAVES)
+
+
 def current_status(services: Services) -> Status:
     """The state right now; reads nothing from disk."""
     settings = services.settings
@@ -227,6 +280,7 @@ def current_status(services: Services) -> Status:
         not_ready_because=trouble or None,
         engines=_engines(services, not_available),
         vision=_vision(services),
+        speech=_speech(services),
         not_available=not_available or None,
         limits=Limits(**{name: getattr(settings, name) for name in Limits.model_fields}),
         queues=[_queue(pool.stats()) for pool in services.pools],

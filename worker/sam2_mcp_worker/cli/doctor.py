@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from sam2_mcp_worker.cli import doctor_image
-from sam2_mcp_worker.cli.doctor_claude import claude_finding
 from sam2_mcp_worker.disk import check_data_dir
 from sam2_mcp_worker.engines.segmenter import segmenter_identity
 from sam2_mcp_worker.errors import WorkerError
@@ -55,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("data directory", lambda: _data_dir(settings)),
         ("port", lambda: _port(settings)),
         ("segmentation", lambda: _segmentation(settings)),
-        ("claude", lambda: asyncio.run(claude_finding(settings))),
+        ("claude", lambda: _claude(settings)),
         ("processes", lambda: asyncio.run(_processes(settings))),
     ]
     findings = [_check(name, check) for name, check in checks]
@@ -108,6 +107,13 @@ def _segmentation(settings: Settings) -> str:
         return f"off: {choice.no_masks.public_text}"
     identity = segmenter_identity(choice.engine, choice.weights)
     return f"{identity}{'' if choice.no_tracking is None else f'; {choice.no_tracking.public_text}'}"
+
+
+def _claude(settings: Settings) -> str:
+    # The provider's SDK takes two seconds to import: no other command is to wait for it.
+    from sam2_mcp_worker.cli.doctor_claude import claude_finding
+
+    return asyncio.run(claude_finding(settings))
 
 
 async def _processes(settings: Settings) -> str:

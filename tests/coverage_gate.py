@@ -45,6 +45,7 @@ IN_OTHER_PROCESSES = (
     "worker/sam2_mcp_worker/media/pdf_text.py",
     "worker/sam2_mcp_worker/media/pixel_writer.py",
     "worker/sam2_mcp_worker/media/redact_child.py",
+    "worker/sam2_mcp_worker/media/scan_child.py",
 )
 OVERALL_PERCENT = 95.0
 

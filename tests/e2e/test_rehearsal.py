@@ -3,11 +3,14 @@
 The thousand calls with the real deadline are run by hand: `python -m tests.e2e.rehearsal`.
 """
 
+import asyncio
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.e2e.rehearsal.driver import Report
 from tests.e2e.rehearsal.real_worker import real_stage
 from tests.e2e.rehearsal.stage import ECHO, Size, rehearse
 
@@ -22,20 +25,37 @@ SIZE = Size(
     freezes=2,
     longest_freeze_s=12.0,
 )
+# A worker that starts anew loads its models for 2-3 s, so the deadline is longer than with the echo.
+REAL_SIZE = replace(SIZE, calls=100, deadline_s=8.0, slow=1, hopeless=0, kills=1, freezes=1, longest_freeze_s=12.0)
+SEED = 20261130
 # Between the deadline and the longest freeze: a bridge that waits for the worker is over it.
 LIMIT_S = 9.0
 NAIVE_BRIDGE = Path(__file__).parent / "rehearsal" / "naive_bridge.py"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    """Both rehearsals at once, as they mostly wait: for deadlines, for frozen and starting workers."""
+    folder = tmp_path_factory.mktemp("rehearsal")
+    for name in ("files", "echo", "real"):
+        (folder / name).mkdir()
+    stages = {
+        "echo": (SIZE, ECHO),
+        "real": (REAL_SIZE, real_stage(folder / "files", folder / "data", SEED)),
+    }
+
+    def rehearsed(name: str) -> Report:
+        size, stage = stages[name]
+        return asyncio.run(rehearse(size, SEED, folder / name, stage))
+
+    with ThreadPoolExecutor(len(stages)) as pool:
+        return dict(zip(stages, pool.map(rehearsed, stages), strict=True))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-async def test_no_call_gets_a_wrong_answer_or_a_late_one_whatever_happens_to_the_worker(tmp_path: Path) -> None:
-    report = await rehearse(SIZE, seed=20261130, log_dir=tmp_path)
+def test_no_call_gets_a_wrong_answer_or_a_late_one_whatever_happens_to_the_worker(reports: dict[str, Report]) -> None:
+    report = reports["echo"]
     sys.stdout.write(report.summary())
     assert report.shortcomings(LIMIT_S, right_share=0.5) == [], report.summary()
     assert len(report.outcomes) == SIZE.calls
@@ -44,12 +64,8 @@ async def test_no_call_gets_a_wrong_answer_or_a_late_one_whatever_happens_to_the
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-async def test_the_real_worker_survives_the_same_with_its_own_tools(tmp_path: Path) -> None:
-    files = tmp_path / "files"
-    files.mkdir()
-    # A worker that starts anew loads its models for 2-3 s, so the deadline is longer than with the echo.
-    size = replace(SIZE, calls=100, deadline_s=8.0, slow=1, hopeless=0, kills=1, freezes=1, longest_freeze_s=12.0)
-    report = await rehearse(size, 20261130, tmp_path, real_stage(files, tmp_path / "data", 20261130))
+def test_the_real_worker_survives_the_same_with_its_own_tools(reports: dict[str, Report]) -> None:
+    report = reports["real"]
     sys.stdout.write(report.summary())
     assert report.shortcomings(12.0, right_share=0.5) == [], report.summary()
 

@@ -19,10 +19,10 @@ from sam2_mcp_worker.disk import sweep
 from sam2_mcp_worker.engines import segmenter as sam
 from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_config, local_ocr_identity
 from sam2_mcp_worker.engines.ports import Segmenter, Tracker
+from sam2_mcp_worker.engines.request_limiter import RequestLimiter
 from sam2_mcp_worker.engines.speech import choose_speech
 from sam2_mcp_worker.engines.tracker import SamTracker
 from sam2_mcp_worker.engines.vision import choose_vision
-from sam2_mcp_worker.engines.vision_limiter import VisionLimiter
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.fetch import Fetcher
 from sam2_mcp_worker.jobs import Jobs
@@ -87,7 +87,7 @@ class Services:
         self.reader = LocalOcr(self.ocr_pool, identity=local_ocr_identity(tessdata_dir, settings.ocr_languages))
         self.vision, self.vision_missing = choose_vision(settings)
         # A tile's time begins with its turn: it is not spent in the queue before the requests.
-        self.vision_turns = VisionLimiter(settings.vision_in_flight + TILES_READY)
+        self.vision_turns = RequestLimiter(settings.vision_in_flight + TILES_READY)
         # Of the last calls that cost something: tiles, pages, frames or pieces, how many, and their sums.
         self.recent_costs: deque[tuple[Unit, int, Usage]] = deque(maxlen=RECENT_COSTS)
         # One child: a second copy of PyMuPDF costs 140 MB, and redactions are rare beside reading.

@@ -17,7 +17,7 @@ from tests.fakes.claude_pages import make_page
 from tests.fakes.claude_script import EVERY_FAULT
 
 from sam2_mcp_worker.deadline import Deadline
-from sam2_mcp_worker.engines.vision_limiter import VisionLimiter
+from sam2_mcp_worker.engines.request_limiter import RequestLimiter
 from sam2_mcp_worker.fanout import Coverage, fan_out
 
 LENGTHS = st.lists(st.floats(0, 30), min_size=1, max_size=60)
@@ -67,7 +67,7 @@ def test_pages_that_are_read_beside_each_other_leave_no_slot_of_the_provider_emp
     loop = VirtualTime()
 
     async def read() -> list[float]:
-        limiter, deadline = VisionLimiter(slots), Deadline.after(1e9, loop.time)
+        limiter, deadline = RequestLimiter(slots), Deadline.after(1e9, loop.time)
         asked: list[float] = []
 
         async def read_page(number: int) -> None:

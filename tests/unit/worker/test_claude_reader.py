@@ -12,7 +12,8 @@ from tests.fakes.scripted_eyes import Asked, ScriptedEyes, as_seen
 
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
 from sam2_mcp_worker.engines.ports import Box, Sight, TextLine, TileReading, Wanted
-from sam2_mcp_worker.engines.vision_errors import Kind, VisionError
+from sam2_mcp_worker.engines.provider_errors import Kind
+from sam2_mcp_worker.engines.vision_errors import VisionError
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.pipelines.claude_reader import SETTLE_S, ClaudeReader

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from sam2_mcp_worker.deadline import Deadline
-from sam2_mcp_worker.engines import claude_retry
+from sam2_mcp_worker.engines import retry
 from sam2_mcp_worker.engines.claude_answer import Cut, read_answer
 from sam2_mcp_worker.engines.claude_client import Answer, ClaudeClient, Question
 from sam2_mcp_worker.engines.claude_errors import (
@@ -30,20 +29,19 @@ from sam2_mcp_worker.engines.claude_errors import (
 )
 from sam2_mcp_worker.engines.claude_models import ModelState, check_model
 from sam2_mcp_worker.engines.claude_prompt import SYSTEM, answer_schema, prompt_version, request_text
+from sam2_mcp_worker.engines.cost_ledger import CostLedger, Reservation
 from sam2_mcp_worker.engines.ports import Sight, TilePicture, VisionModel, Wanted
+from sam2_mcp_worker.engines.provider_trouble import UNREACHABLE_KEPT_S, TroubleMemory
+from sam2_mcp_worker.engines.purse import Purse
+from sam2_mcp_worker.engines.rate_pause import RatePause
+from sam2_mcp_worker.engines.request_limiter import RequestLimiter
 from sam2_mcp_worker.engines.vision_errors import VisionError
-from sam2_mcp_worker.engines.vision_ledger import Reservation, VisionLedger
-from sam2_mcp_worker.engines.vision_limiter import VisionLimiter
-from sam2_mcp_worker.engines.vision_trouble import UNREACHABLE_KEPT_S, TroubleMemory
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.settings import Settings
-from sam2_mcp_worker.spending import Usage, spend, spending_job
+from sam2_mcp_worker.spending import spending_job
 
 # Kept free before the deadline for reading what has arrived: the slowest recovery takes 0.1 s (reference/vision.md 1).
 READING_MARGIN_S = 0.25
-# A limit of rate concerns every request to that model: what the server asks one of them to wait, all of them wait. Not
-# when that is longer: then each says so at once, and the next call tries again.
-LONGEST_PAUSE_S = 10.0
 # More than words and schema can be tokenised to is a token a byte; the rest is what the API adds around them.
 REQUEST_OVERHEAD_TOKENS = 600
 # A patch of 28 x 28 px is a token; new models count up to a third more for large pictures (reference/vision.md 1).
@@ -65,7 +63,7 @@ class _Course:
 
     best: Answer = field(default_factory=Answer)
     tries: int = 0
-    failed: Counter[claude_retry.How] = field(default_factory=Counter)
+    failed: Counter[retry.How] = field(default_factory=Counter)
     plain: bool = False
 
 
@@ -87,13 +85,12 @@ class ClaudeVision:
                 settings.claude_accurate_usd_per_mtok,
             ),
         }
-        self._limiter = VisionLimiter(settings.vision_in_flight)
+        self._limiter = RequestLimiter(settings.vision_in_flight)
         self._cap_usd = settings.claude_daily_cap_usd
-        self._ledger = VisionLedger(settings.data_dir / "spending" / "claude.sqlite", self._cap_usd)
-        self._settled = asyncio.Event()
-        self._reserved = 0
-        self._trouble = TroubleMemory()
-        self._paused_until_s: dict[VisionModel, float] = {}
+        self._ledger = CostLedger(settings.data_dir / "spending" / "claude.sqlite", self._cap_usd)
+        self._purse = Purse(self._ledger)
+        self._trouble: TroubleMemory[VisionError] = TroubleMemory("Claude")
+        self._pauses = {model: RatePause() for model in MODELS}
         self._check: asyncio.Task[list[VisionError]] | None = None
 
     def __repr__(self) -> str:
@@ -185,7 +182,8 @@ class ClaudeVision:
                 return self._ended(answer, question, wanted)
             if answer.timed_out:
                 return self._cut_or(course.best, question, wanted, "time", no_time())
-            self._pause(model, answer.failure)
+            if answer.failure is not None and answer.failure.limits_rate:
+                self._pauses[model].note(answer.failure.asked_s or 0.0)
             reason = await self._wait_to_retry(answer, course, until)
             if reason is not None:
                 if not answer.begun:  # a broken stream says nothing about the provider
@@ -196,21 +194,15 @@ class ClaudeVision:
         text = request_text(wanted, width_px=picture.width_px, height_px=picture.height_px, languages=self._languages)
         return Question(state.model_id, state.max_tokens, self._effort, picture, text, answer_schema(wanted))
 
-    def _pause(self, model: VisionModel, failure: Failure | None) -> None:
-        if failure is not None and failure.limits_rate and (failure.asked_s or 0.0) <= LONGEST_PAUSE_S:
-            until_s = time.monotonic() + (failure.asked_s or 0.0)
-            self._paused_until_s[model] = max(until_s, self._paused_until_s.get(model, 0.0))
-
     async def _wait_out_pause(self, model: VisionModel, until: Deadline) -> None:
         """Wait as long as the server has asked another request of this model to.
 
         Raises:
             VisionError: `overloaded`, that does not fit.
         """
-        while (left_s := self._paused_until_s.get(model, 0.0) - time.monotonic()) > 0:
-            if left_s + claude_retry.SHORTEST_TRY_S > until.remaining_s():
-                raise does_not_fit(rate_limited(), left_s, until)
-            await asyncio.sleep(left_s)
+        left_s = await self._pauses[model].wait_out(until)
+        if left_s:
+            raise does_not_fit(rate_limited(), left_s, until)
 
     async def _try(self, question: Question, model: VisionModel, course: _Course, until: Deadline) -> Answer:
         """One request, in a slot of its own, its worst case reserved before and its cost booked after."""
@@ -228,7 +220,7 @@ class ClaudeVision:
             try:
                 await self._client.ask(question, answer, until, guarded=self._guarded and not course.plain)
             finally:
-                self._book(reservation, state.priced(answer.tokens(input_tokens)))
+                self._purse.book(reservation, state.priced(answer.tokens(input_tokens)))
         if answer.begun and course.plain:
             self._guarded = False  # this gateway does not know the field
         return answer
@@ -240,25 +232,13 @@ class ClaudeVision:
             VisionError: `cap`.
             TimeoutError: others held it until the deadline.
         """
-        while True:
-            settled = self._settled
-            got = self._ledger.reserve(usd)
-            if isinstance(got, Reservation):
-                self._reserved += 1
-                return got
-            if got == "unwritable":
-                self._trouble.remember_provider(unwritable(), UNREACHABLE_KEPT_S)
-                raise unwritable()
-            if got == "cap" or not self._reserved:
-                raise cap_reached(self._cap_usd, self._ledger.today.spent.usd)
-            await asyncio.wait_for(settled.wait(), until.remaining_s())
-
-    def _book(self, reservation: Reservation, usage: Usage) -> None:
-        self._ledger.settle(reservation, usage)
-        spend(usage)
-        self._reserved -= 1
-        self._settled.set()
-        self._settled = asyncio.Event()
+        got = await self._purse.reserve(usd, until)
+        if got == "unwritable":
+            self._trouble.remember_provider(unwritable(), UNREACHABLE_KEPT_S)
+            raise unwritable()
+        if got == "cap":
+            raise cap_reached(self._cap_usd, self._ledger.today.spent.usd)
+        return got
 
     async def _wait_to_retry(self, answer: Answer, course: _Course, until: Deadline) -> VisionError | None:
         """Wait until the next try; or why there is none."""
@@ -269,10 +249,10 @@ class ClaudeVision:
             return None
         how = "broken" if answer.begun else failure.how
         course.failed[how] += 1
-        if not failure.retry or course.failed[how] >= claude_retry.MAX_TRIES[how]:
+        if not failure.retry or course.failed[how] >= retry.MAX_TRIES[how]:
             return failure.error
-        wait_s = claude_retry.wait_s(course.tries, failure.asked_s, random.random())  # noqa: S311  (spreads waits, no secret)
-        if wait_s + claude_retry.SHORTEST_TRY_S > until.remaining_s():
+        wait_s = retry.wait_s(course.tries, failure.asked_s, random.random())  # noqa: S311  (spreads waits, no secret)
+        if wait_s + retry.SHORTEST_TRY_S > until.remaining_s():
             return does_not_fit(failure.error, failure.asked_s, until)
         await asyncio.sleep(wait_s)
         return None

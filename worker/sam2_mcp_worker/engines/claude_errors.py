@@ -5,9 +5,6 @@ Messages of servers are never shown to agents and only in part to the log: a gat
 
 from __future__ import annotations
 
-import re
-import socket
-import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +13,13 @@ import anthropic
 import httpx2
 
 from sam2_mcp_worker.deadline import Deadline
-from sam2_mcp_worker.engines.claude_retry import How, may_retry, retry_after_s
-from sam2_mcp_worker.engines.vision_errors import Kind, VisionError
+from sam2_mcp_worker.engines.network_errors import NOT_SENT, may_open, network_reason, scrub
+from sam2_mcp_worker.engines.provider_errors import Kind
+from sam2_mcp_worker.engines.retry import How, may_retry, retry_after_s
+from sam2_mcp_worker.engines.vision_errors import VisionError
 
 MEANWHILE = "texts are read by the local engine meanwhile"
 ASK_OPERATOR = f"the operator runs `sam2-mcp-worker doctor`; {MEANWHILE}"
-# Enough to recognise a message by, too little to hold a picture or a page of text.
-LOGGED_CHARS = 200
 # Errors inside a stream come after the status line, so that their type must stand for it.
 STATUS_OF_TYPE = {
     "rate_limit_error": 429,
@@ -42,7 +39,6 @@ SPEND_CODES = (
     "linked_organization_spend_limit_reached",
     "ramp_limit_exceeded",
 )
-NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ def explain(error: Exception, *, model_id: str, secret: str) -> Failure:
         return _explain_status(error, model_id, secret)
     cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) and error.__cause__ else error
     if isinstance(cause, NOT_SENT):
-        return Failure(_unreachable(cause, secret), retry=_may_open(cause), how="unsent")
+        return Failure(_unreachable(cause, secret), retry=may_open(cause), how="unsent")
     if isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL | httpx2.LocalProtocolError):
         return Failure(_vision("gateway", "the address or a header of the requests is not valid", cause, secret))
     if isinstance(cause, httpx2.TransportError | httpx2.StreamError | anthropic.APIConnectionError):
@@ -162,47 +158,7 @@ def _no_messages_api(what: str, cause: BaseException, secret: str) -> VisionErro
 
 
 def _unreachable(cause: BaseException, secret: str) -> VisionError:
-    return _vision("unreachable", f"no connection to the provider: {_network_reason(cause)}", cause, secret)
-
-
-def _network_reason(error: BaseException) -> str:
-    """Name resolution, certificate, proxy or plain refusal: what the operator must look at."""
-    if isinstance(error, httpx2.ProxyError):
-        return f"the proxy refused it ({scrub(str(error), '')[:60]})"
-    if isinstance(error, httpx2.TimeoutException):
-        return "nothing answered in time"
-    chain = list(_causes(error))
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
-        return "its certificate is not trusted (SSL_CERT_FILE names further authorities)"
-    if any(isinstance(cause, ssl.SSLError) for cause in chain):
-        return "TLS failed"
-    if any(isinstance(cause, socket.gaierror) for cause in chain):
-        return "its name cannot be resolved"
-    return "the connection was refused or broke off"
-
-
-def _may_open(error: BaseException) -> bool:
-    """Whether a moment later may be better: not for names, certificates and proxies, nor where nothing answered."""
-    if isinstance(error, httpx2.ProxyError | httpx2.TimeoutException):
-        return False
-    return not any(isinstance(cause, ssl.SSLError | socket.gaierror) for cause in _causes(error))
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and current not in found:
-        found.append(current)
-        current = current.__cause__ or current.__context__
-    return found
-
-
-def scrub(text: str, secret: str) -> str:
-    """The beginning of a foreign message, without the key and without anything that could be an encoded picture."""
-    if secret:
-        text = text.replace(secret, "***")
-    text = re.sub(r"[A-Za-z0-9+/=_-]{40,}", "***", text)
-    return " ".join(text.split())[:LOGGED_CHARS]
+    return _vision("unreachable", f"no connection to the provider: {network_reason(cause)}", cause, secret)
 
 
 def cap_reached(cap_usd: float, spent_usd: float) -> VisionError:

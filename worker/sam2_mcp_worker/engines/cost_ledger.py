@@ -1,4 +1,4 @@
-"""What vision costs a day, on disk, with a hard cap: a request is only sent when its worst case still fits.
+"""What a provider costs a day, on disk, with a hard cap: a request is only sent when its worst case still fits.
 
 The worst case is reserved before a request and settled by what it really cost. What a killed worker had reserved
 counts as spent, since nobody knows what came of it. Days are UTC. Several workers may share the file.
@@ -65,7 +65,7 @@ Refusal = Literal["cap", "reserved", "unwritable"]
 """Passed for the day; would fit once requests under way are settled; the file cannot be written."""
 
 
-class VisionLedger:
+class CostLedger:
     """The record below `path`, with a cap in US dollars a day."""
 
     def __init__(self, path: Path, cap_usd: float, clock: Callable[[], float] = time.time) -> None:
@@ -197,5 +197,5 @@ class VisionLedger:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
             self._busy_until_s = time.monotonic() + BUSY_PAUSE_S
         self.close()  # the next call opens it anew: the folder may be back, or the damaged file removed
-        logger.warning("the record of vision costs cannot be used: %s", type(error).__name__)
-        return f"the record of vision costs cannot be used ({type(error).__name__})"
+        logger.warning("the record of costs cannot be used: %s: %s", self._path.stem, type(error).__name__)
+        return f"the record of costs {self._path.stem} cannot be used ({type(error).__name__})"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sam2_mcp_worker.engines import vision_ledger
-from sam2_mcp_worker.engines.vision_ledger import Reservation, VisionLedger
+from sam2_mcp_worker.engines import cost_ledger
+from sam2_mcp_worker.engines.cost_ledger import CostLedger, Reservation
 from sam2_mcp_worker.spending import Usage
 
 DAY_S = 86_400.0
@@ -27,14 +27,14 @@ class Clock:
         return self.now_s
 
 
-def reserved(ledger: VisionLedger, usd: float) -> Reservation:
+def reserved(ledger: CostLedger, usd: float) -> Reservation:
     got = ledger.reserve(usd)
     assert isinstance(got, Reservation)
     return got
 
 
 def test_a_settled_request_counts_with_what_it_cost(tmp_path: Path) -> None:
-    ledger = VisionLedger(tmp_path / "spending" / "claude.sqlite", 1.0)
+    ledger = CostLedger(tmp_path / "spending" / "claude.sqlite", 1.0)
     reservation = reserved(ledger, 0.9)
     assert ledger.today.reserved_usd == 0.9
     assert ledger.reserve(0.2) == "reserved"
@@ -48,12 +48,12 @@ def test_a_settled_request_counts_with_what_it_cost(tmp_path: Path) -> None:
 
 
 def test_the_record_outlives_the_worker_and_is_shared_between_workers(tmp_path: Path) -> None:
-    one, other = (VisionLedger(tmp_path / "claude.sqlite", 1.0) for _ in range(2))
+    one, other = (CostLedger(tmp_path / "claude.sqlite", 1.0) for _ in range(2))
     one.settle(reserved(one, 0.5), Usage(1, 10, 20, 0.4))
     killed = reserved(other, 0.5)
     assert one.reserve(0.2) == "reserved"
     one.close()
-    later = VisionLedger(tmp_path / "claude.sqlite", 1.0)
+    later = CostLedger(tmp_path / "claude.sqlite", 1.0)
     assert later.today.spent == Usage()
     assert later.refresh() == ""
     assert later.today.spent == Usage(1, 10, 20, 0.4)
@@ -65,7 +65,7 @@ def test_the_record_outlives_the_worker_and_is_shared_between_workers(tmp_path: 
 
 def test_a_new_day_begins_with_nothing_spent(tmp_path: Path) -> None:
     clock = Clock()
-    ledger = VisionLedger(tmp_path / "claude.sqlite", 1.0, clock)
+    ledger = CostLedger(tmp_path / "claude.sqlite", 1.0, clock)
     reservation = reserved(ledger, 1.0)
     first_day = ledger.today.day
     clock.now_s += DAY_S
@@ -80,7 +80,7 @@ def test_a_new_day_begins_with_nothing_spent(tmp_path: Path) -> None:
 
 
 def test_a_cap_of_nothing_lets_nothing_through(tmp_path: Path) -> None:
-    ledger = VisionLedger(tmp_path / "claude.sqlite", 0.0)
+    ledger = CostLedger(tmp_path / "claude.sqlite", 0.0)
     assert ledger.reserve(0.000001) == "cap"
     assert not ledger.fits(0.000001)
 
@@ -90,7 +90,7 @@ def test_a_cap_of_nothing_lets_nothing_through(tmp_path: Path) -> None:
 def test_reserved_and_spent_together_never_pass_the_cap(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    ledger = VisionLedger(tmp_path_factory.mktemp("ledger") / "claude.sqlite", 1.0)
+    ledger = CostLedger(tmp_path_factory.mktemp("ledger") / "claude.sqlite", 1.0)
     under_way: list[tuple[Reservation, float]] = []
     for _ in range(12):
         ends = data.draw(st.booleans())
@@ -114,7 +114,7 @@ def test_a_record_that_cannot_be_written_stops_spending_until_it_is_mended(tmp_p
         path.write_bytes(b"no database at all, but long enough to look like one" * 50)
     else:
         path.mkdir()
-    ledger = VisionLedger(path, 1.0)
+    ledger = CostLedger(path, 1.0)
     assert ledger.reserve(0.1) == "unwritable"
     assert "cannot be used" in ledger.refresh()
     path.unlink() if trouble == "damaged" else path.rmdir()
@@ -126,8 +126,8 @@ def test_a_record_that_cannot_be_written_stops_spending_until_it_is_mended(tmp_p
 
 
 def test_what_could_not_be_settled_is_settled_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vision_ledger, "BUSY_PAUSE_S", 0.0)
-    ledger = VisionLedger(tmp_path / "claude.sqlite", 1.0)
+    monkeypatch.setattr(cost_ledger, "BUSY_PAUSE_S", 0.0)
+    ledger = CostLedger(tmp_path / "claude.sqlite", 1.0)
     one, other = reserved(ledger, 0.4), reserved(ledger, 0.4)
     with closing(sqlite3.connect(tmp_path / "claude.sqlite", isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
@@ -143,7 +143,7 @@ def test_what_could_not_be_settled_is_settled_later(tmp_path: Path, monkeypatch:
 
 
 def test_a_file_that_another_worker_keeps_is_not_waited_for_by_each_request(tmp_path: Path) -> None:
-    ledger = VisionLedger(tmp_path / "claude.sqlite", 1.0)
+    ledger = CostLedger(tmp_path / "claude.sqlite", 1.0)
     assert ledger.refresh() == ""
     with closing(sqlite3.connect(tmp_path / "claude.sqlite", isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
@@ -152,7 +152,7 @@ def test_a_file_that_another_worker_keeps_is_not_waited_for_by_each_request(tmp_
 
 
 def test_a_record_of_other_things_than_numbers_stops_spending(tmp_path: Path) -> None:
-    ledger = VisionLedger(tmp_path / "claude.sqlite", 1.0)
+    ledger = CostLedger(tmp_path / "claude.sqlite", 1.0)
     ledger.settle(reserved(ledger, 0.1), Usage(1, 1, 1, 0.1))
     with closing(sqlite3.connect(tmp_path / "claude.sqlite", isolation_level=None)) as other:
         other.execute("UPDATE spent SET nano_usd = 'much'")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sam2_mcp_worker.engines.claude_retry import (
+from sam2_mcp_worker.engines.retry import (
     LONGEST_WAIT_S,
     SHORTEST_WAIT_S,
     may_retry,

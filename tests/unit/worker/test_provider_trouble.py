@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sam2_mcp_worker.engines.vision_errors import Kind, VisionError
-from sam2_mcp_worker.engines.vision_trouble import KEPT_S, UNREACHABLE_KEPT_S, TroubleMemory
+from sam2_mcp_worker.engines.provider_errors import Kind
+from sam2_mcp_worker.engines.provider_trouble import KEPT_S, UNREACHABLE_KEPT_S, TroubleMemory
+from sam2_mcp_worker.engines.vision_errors import VisionError
 
 
 class Clock:
@@ -19,7 +20,7 @@ class Clock:
 def kept_s(kind: Kind) -> float:
     """For how long an error of this kind speaks for the provider."""
     clock = Clock()
-    memory = TroubleMemory(clock)
+    memory: TroubleMemory[VisionError] = TroubleMemory("provider", clock)
     memory.remember("fast", VisionError(kind, "it failed"))
     while memory.of_provider() is not None:
         clock.now_s += 1
@@ -38,7 +39,7 @@ def test_what_concerns_one_picture_or_passes_by_itself_is_not_kept() -> None:
 
 def test_an_unknown_model_says_nothing_about_the_other() -> None:
     clock = Clock()
-    memory = TroubleMemory(clock)
+    memory: TroubleMemory[VisionError] = TroubleMemory("provider", clock)
     memory.remember("accurate", VisionError("model", "unknown"))
     assert memory.of_model("accurate") is not None
     assert memory.of_model("fast") is None

@@ -1,4 +1,4 @@
-"""How many requests to a vision provider are under way at once, and who is next.
+"""How many requests to a provider are under way at once, and who is next.
 
 Callers wait in turn, round robin between jobs, so that one long document does not starve a small picture. A request
 that is tried again goes first: its tile has waited longest.
@@ -14,7 +14,7 @@ from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.execution.fair_queue import FairQueue
 
 
-class VisionLimiter:
+class RequestLimiter:
     """At most `size` holders at once. For one event loop."""
 
     def __init__(self, size: int) -> None:

@@ -13,6 +13,8 @@ class FrameLook:
     """One sampled frame. Times are seconds since the first frame of the video, boxes in pixels of the upright frame.
 
     `kind` says why it was sampled: it was on screen at a time of the grid, or it stands right before or after a cut.
+    The frame of an `after_cut` look came right behind that of the look before it. From `time_s` to `until_s` the frame
+    was on screen (None: nobody knows when the next one came).
     `same_as_s` is the time of the earlier frame whose reading it shares, since both look the same. `regions` is None
     where nobody looked for any. `failed` says why nothing is known of it, and then nothing else is set. `partly` says
     why something of it may have been missed (a tile failed, an answer was cut); what was read still counts.
@@ -20,6 +22,7 @@ class FrameLook:
 
     time_s: float
     kind: Literal["grid", "before_cut", "after_cut"]
+    until_s: float | None = None
     lines: tuple[TextLine, ...] = ()
     regions: tuple[Region, ...] | None = None
     undetected_ink: tuple[Box, ...] = ()

@@ -18,6 +18,8 @@ from sam2_mcp_worker.execution.port import TaskRunner
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.video import MAX_FRAME_PIXELS, VideoFacts
 
+# Raise it whenever the same file gives other samples: whoever keeps what was read of them has it in the key.
+SCAN_VERSION = 1
 # A step ends after this time at the next frame. Steps are short, since going on costs nothing: whoever reads the
 # samples gets them soon, other jobs get their turn, and a cancelled one has its child back without killing it.
 STEP_BUDGET_S = 0.5

@@ -13,7 +13,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -29,6 +29,7 @@ from tests.bench.claude.scene import (
     call,
     fake_process,
     quiet_environment,
+    resident_mb,
     worker_program,
 )
 from tests.fakes.claude_pages import TruePage, make_page, pdf_of
@@ -191,14 +192,6 @@ async def all_calls(worker: RunningProgram, supplies: Supplies, rounds: int, fau
             return await one_call(worker, supplies, tool, fault)
 
     return list(await asyncio.gather(*(one(tool) for tool in tools)))
-
-
-def resident_mb(pids: Iterable[int]) -> float:
-    total_kb = 0
-    for pid in pids:
-        for line in Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines():
-            total_kb += int(line.split()[1]) if line.startswith("VmRSS") else 0
-    return total_kb / 1024
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the parts of this bench have in common on the command line: their options, and how they end."""
+"""What benches have in common on the command line: their options, and how they end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def options(name: str) -> argparse.ArgumentParser:
-    """What every part of this bench takes; `finish` acts on it."""
-    parser = argparse.ArgumentParser(prog=f"python -m tests.bench.claude.{name}")
+def options(name: str, bench: str = "claude") -> argparse.ArgumentParser:
+    """What every part of a bench takes; `finish` acts on it."""
+    parser = argparse.ArgumentParser(prog=f"python -m tests.bench.{bench}.{name}")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", action="store_true", help="end with 1 when a bound is missed")
     return parser

@@ -196,8 +196,18 @@ def cpu_s(pids: Iterable[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def resident_mb(pids: Iterable[int]) -> float:
+    """Memory that these processes hold together."""
+    total_kb = 0
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            for line in Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines():
+                total_kb += int(line.split()[1]) if line.startswith("VmRSS") else 0
+    return total_kb / 1024
+
+
 def quiet_environment() -> None:
     """No key of a developer's, no setting of a shell's."""
     for name in list(os.environ):
-        if name.startswith(("SAM2_MCP_", "ANTHROPIC_")) and name != "SAM2_MCP_TESSDATA_DIR":
+        if name.startswith(("SAM2_MCP_", "ANTHROPIC_", "OPENAI_")) and name != "SAM2_MCP_TESSDATA_DIR":
             del os.environ[name]

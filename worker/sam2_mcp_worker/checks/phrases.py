@@ -1,0 +1,200 @@
+"""Whether a phrase stands in text that was read by OCR: there, there but altered, perhaps, or not.
+
+Owns likeness over slips of reading, and the exact look at what likeness cannot see (`phrase_tokens`). Refuses to know
+where lines come from. Measured on Korean text with 0-60 % of its syllables misread (reference/vision.md 6): likeness of
+the letters, with Hangul taken apart, keeps present phrases apart from absent ones up to 45 %.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rapidfuzz import fuzz
+
+from sam2_mcp_worker.checks.phrase_tokens import Token, differences, tokens_of
+from sam2_mcp_worker.errors import WorkerError
+
+# Likeness of phrases of LONG_LETTERS and more (vision.md 6: present with 45 % of the syllables wrong 0.65 at least,
+# absent 0.52 at most).
+PRESENT = 0.65
+# What lies between this and "present" is for a person to look at.
+REVIEW_MARGIN = 0.10
+# Shorter phrases resemble something in any page by chance: 95 % of absent ones stay below 0.86 with 8 letters, 0.76
+# with 20, 0.60 with 49 (halves of one Korean text against each other). Below SHORT_LETTERS only the exact text counts.
+LONG_LETTERS = 40
+SHORT_LETTERS = 8
+PRESENT_SHORT = 0.90
+# Letters by which the edges of a likeness may be off, as a share of the phrase: tokens there may belong to it or not.
+EDGE_SHARE = 0.1
+EDGE_MIN_LETTERS = 4
+# The longest mandatory wording known (protection of deposits) has 190 characters.
+MAX_PHRASE_CHARS = 300
+MAX_PHRASES = 20
+
+MatchState = Literal["present", "altered", "review", "absent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A phrase made ready: its letters, its tokens, and the likeness from which it counts."""
+
+    text: str
+    letters: str
+    tokens: tuple[Token, ...]
+    present_at: float
+    review_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseMatch:
+    """What became of a phrase in some lines: `lines` are the indices of those it touches, `read_as` the text there.
+
+    `score` 0-1 is how alike the letters are; `differences` name tokens that are not the same ("1억 -> 5천만").
+    """
+
+    state: MatchState
+    score: float
+    lines: tuple[int, ...] = ()
+    read_as: str = ""
+    differences: tuple[str, ...] = ()
+
+
+def checked_phrases(phrases: Sequence[str]) -> tuple[Phrase, ...]:
+    """Phrases as they come from a caller, made ready.
+
+    Raises:
+        WorkerError: phrase_invalid, too_many_phrases.
+    """
+    if len(phrases) > MAX_PHRASES:
+        raise WorkerError(
+            "too_many_phrases",
+            f"{len(phrases)} phrases were asked for",
+            rule=f"at most {MAX_PHRASES} in one call",
+            next_step="ask for the rest in a further call; what was read is kept, so that costs nothing",
+        )
+    return tuple(_checked(phrase) for phrase in phrases)
+
+
+def _checked(text: str) -> Phrase:
+    if len(text) > MAX_PHRASE_CHARS:
+        raise _invalid(f"the phrase {text[:40]!r}... has {len(text)} characters")
+    phrase = phrase_of(text)
+    if not any(character.isalnum() for character in phrase.letters):
+        raise _invalid(f"the phrase {text[:40].encode('ascii', 'backslashreplace').decode('ascii')!r} has no letters")
+    return phrase
+
+
+def _invalid(what: str) -> WorkerError:
+    return WorkerError(
+        "phrase_invalid",
+        what,
+        rule=f"1-{MAX_PHRASE_CHARS} characters with at least one letter or digit",
+        next_step="give each phrase as it should be read on screen, without line breaks or wildcards",
+    )
+
+
+def phrase_of(text: str) -> Phrase:
+    """A phrase made ready. Short ones must be more alike than long ones."""
+    shown = " ".join(unicodedata.normalize("NFC", text).split())
+    found = letters(shown)
+    short = (LONG_LETTERS - min(max(len(found), SHORT_LETTERS), LONG_LETTERS)) / (LONG_LETTERS - SHORT_LETTERS)
+    present_at = PRESENT + short * (PRESENT_SHORT - PRESENT)
+    review_at = present_at - REVIEW_MARGIN
+    if len(found) < SHORT_LETTERS:
+        present_at = review_at = 1.0
+    return Phrase(shown, found, tuple(tokens_of(unicodedata.normalize("NFKC", shown))), present_at, review_at)
+
+
+def letters(text: str) -> str:
+    """What is compared: NFKC, without case, white space and invisible characters; Hangul syllables taken apart."""
+    composed = unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text)).casefold()
+    return unicodedata.normalize("NFD", "".join(char for char in composed if not _prints_nothing(char)))
+
+
+@functools.lru_cache(maxsize=8192)  # characters of one document
+def _prints_nothing(char: str) -> bool:
+    return char.isspace() or unicodedata.category(char) in ("Cf", "Cc")
+
+
+def match_phrase(phrase: Phrase, lines: Sequence[str]) -> PhraseMatch:
+    """The place in the lines, read one after the other, that resembles the phrase most."""
+    page = _page(lines)
+    start = page.letters.find(phrase.letters) if phrase.letters else -1
+    if start >= 0:
+        return _described(phrase, page, 1.0, start, start + len(phrase.letters))
+    if len(phrase.letters) < SHORT_LETTERS or not page.letters:
+        return PhraseMatch("absent", 0.0)
+    # Blank letters around it: else only that part of the phrase is compared which reaches over the edge of the page.
+    blank = "\0" * len(phrase.letters)
+    found = fuzz.partial_ratio_alignment(
+        phrase.letters, blank + page.letters + blank, score_cutoff=100 * phrase.review_at
+    )
+    if found is None:
+        return PhraseMatch("absent", 0.0)
+    start, end = found.dest_start - len(blank), found.dest_end - len(blank)
+    return _described(phrase, page, found.score / 100, max(0, start), min(len(page.letters), end))
+
+
+def _described(phrase: Phrase, page: _Page, score: float, start: int, end: int) -> PhraseMatch:
+    lines = tuple(dict.fromkeys(page.lines[start:end]))
+    first, last = page.characters[start], page.characters[end - 1] + 1
+    read_as = " ".join(page.text[first:last].split())
+    if score < phrase.present_at:
+        return PhraseMatch("review", score, lines, read_as)
+    unlike = _token_differences(phrase, page, start, end) if score < 1.0 else ()
+    return PhraseMatch("altered" if unlike else "present", score, lines, read_as, unlike)
+
+
+def _token_differences(phrase: Phrase, page: _Page, start: int, end: int) -> tuple[str, ...]:
+    """Empty where the tokens of the phrase stand there in order and no other is deep inside the place."""
+    edge = max(EDGE_MIN_LETTERS, round(EDGE_SHARE * len(phrase.letters)))
+    last = len(page.letters) - 1
+    outer = page.characters[max(0, start - edge)], page.characters[min(last, end - 1 + edge)]
+    inner = page.characters[min(last, start + edge)], page.characters[max(0, end - 1 - edge)]
+    near = [token for token in page.tokens if token.end > outer[0] and token.start <= outer[1]]
+    deep = [i for i, token in enumerate(near) if token.end > inner[0] and token.start <= inner[1]]
+    wanted = [token.value for token in phrase.tokens]
+    for begin in range(len(near) - len(wanted) + 1):
+        taken = range(begin, begin + len(wanted))
+        if [near[i].value for i in taken] == wanted and all(i in taken for i in deep):
+            return ()
+    inside = page.characters[start], page.characters[end - 1]
+    found = [token for token in near if token.end > inside[0] and token.start <= inside[1]]
+    return differences(phrase.tokens, found) or differences(phrase.tokens, near)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Lines as one text; letter i belongs to character `characters[i]` of it, in line `lines[i]`."""
+
+    text: str
+    letters: str
+    characters: list[int]
+    lines: list[int]
+    tokens: list[Token]
+
+
+def _page(lines: Sequence[str]) -> _Page:
+    texts = [unicodedata.normalize("NFKC", unicodedata.normalize("NFC", line)) for line in lines]
+    found: list[str] = []
+    characters: list[int] = []
+    owners: list[int] = []
+    position = 0
+    for index, text in enumerate(texts):
+        for offset, char in enumerate(text):
+            for letter in _letters_of(char):
+                found.append(letter)
+                characters.append(position + offset)
+                owners.append(index)
+        position += len(text) + 1
+    joined = "\n".join(texts)
+    return _Page(joined, "".join(found), characters, owners, tokens_of(joined))
+
+
+@functools.lru_cache(maxsize=8192)  # characters of one document
+def _letters_of(char: str) -> str:
+    return letters(char)

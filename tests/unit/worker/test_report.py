@@ -17,6 +17,7 @@ from PIL import Image
 from sam2_mcp_worker.media.box_styles import STYLES
 from sam2_mcp_worker.pipelines import report
 from sam2_mcp_worker.pipelines.report import MAX_PICTURE_BYTES, render_report
+from sam2_mcp_worker.pipelines.report_document import CSS
 from sam2_mcp_worker.pipelines.report_words import MAX_REGIONS, MAX_TEXT_CHARACTERS
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)> $name ${css} \"' &amp; javascript:1"
@@ -325,8 +326,8 @@ def test_legend_explains_every_kind_of_box_that_overlays_draw() -> None:
     assert all(style.words in text for style in STYLES.values())
     assert set(report.MARK_WORDS) == {style.shape for style in STYLES.values()}
     for kind in ("text_layer", "ocr"):
-        assert "#{:02x}{:02x}{:02x}".format(*STYLES[kind].line) in report.CSS  # type: ignore[index]
-    assert "#{:02x}{:02x}{:02x}".format(*STYLES["ink"].tag) in report.CSS
+        assert "#{:02x}{:02x}{:02x}".format(*STYLES[kind].line) in CSS
+    assert "#{:02x}{:02x}{:02x}".format(*STYLES["ink"].tag) in CSS
 
 
 def region(number: int, label: str = "coin", height: float | None = None) -> dict[str, Any]:

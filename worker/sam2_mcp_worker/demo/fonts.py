@@ -5,7 +5,6 @@ Owns the font names and their places; knows nothing of pages. No font is shipped
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,7 @@ from typing import Literal
 from PIL import ImageFont
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.sheet_words import FONT_ROOTS
 
 Face = Literal["title", "light", "body", "bold"]
 
@@ -23,15 +23,6 @@ FONT_FILES: dict[Face, str] = {
     "bold": "NanumGothicBold.ttf",
 }
 """All four are in Debian's fonts-nanum; the licence (OFL 1.1) allows embedding."""
-
-# `make` unpacks fonts into the virtual environment; systems and their users keep them below one of the others.
-FONT_ROOTS = (
-    Path(sys.prefix) / "share" / "fonts",
-    Path("/usr/share/fonts"),
-    Path("/usr/local/share/fonts"),
-    Path("~/.local/share/fonts"),
-    Path("~/.fonts"),
-)
 
 # Measured large, then scaled: hinting at small sizes rounds every advance to whole pixels.
 MEASURING_SIZE_PX = 120

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sam2_mcp_worker.media import (
+    exposure_pictures,
     image_child,
     mask_files,
     mask_overlay,
@@ -42,4 +43,5 @@ TASKS = {
     **video_encoder.TASKS,
     **video_join.TASKS,
     **video_sheet.TASKS,
+    **exposure_pictures.TASKS,
 }

@@ -96,7 +96,7 @@ class OutlinePainter:
         if self._times_s and self._times_s[0] - SAME_FRAME_S <= time_s <= self._times_s[-1] + SAME_FRAME_S:
             draw_objects(rgb, self.objects_at(time_s), _tag_px(rgb))
         else:
-            _blit(rgb, tag("not tracked", _LOST, _HALO, _tag_px(rgb)), 2, 2)
+            blit(rgb, tag("not tracked", _LOST, _HALO, _tag_px(rgb)), 2, 2)
         return rgb
 
     def objects_at(self, time_s: float) -> list[Drawn]:
@@ -175,10 +175,10 @@ def draw_objects(rgb: Rgb, objects: Sequence[Drawn], tag_px: int, scale: float =
     for item in objects:
         if item.rings:
             x, y = np.min(np.concatenate(item.rings), axis=0) * scale
-            _blit(rgb, tag(str(item.number), *_colours(item.number), tag_px), round(x), round(y) - tag_px - 2)
+            blit(rgb, tag(str(item.number), *_colours(item.number), tag_px), round(x), round(y) - tag_px - 2)
     lost = [str(item.number) for item in objects if not item.rings and item.exact]
     if lost:
-        _blit(rgb, tag(f"lost: {', '.join(lost)}", _LOST, _HALO, tag_px), 2, 2)
+        blit(rgb, tag(f"lost: {', '.join(lost)}", _LOST, _HALO, tag_px), 2, 2)
 
 
 def _colours(number: int) -> tuple[Colour, Colour]:
@@ -199,7 +199,7 @@ def tag(text: str, colour: Colour, ink: Colour, height_px: int) -> Rgb:
     return np.asarray(picture)
 
 
-def _blit(rgb: Rgb, label: Rgb, x: int, y: int) -> None:
+def blit(rgb: Rgb, label: Rgb, x: int, y: int) -> None:
     """Put a label into the picture, moved so that all of it is seen if it fits at all."""
     height, width = min(label.shape[0], rgb.shape[0]), min(label.shape[1], rgb.shape[1])
     x, y = min(max(0, x), rgb.shape[1] - width), min(max(0, y), rgb.shape[0] - height)

@@ -7,31 +7,26 @@ knows neither artifacts nor files; whoever calls it stores the result.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from string import Template
 from typing import Any
 
 from sam2_mcp_worker.media.box_styles import STYLES
+from sam2_mcp_worker.pipelines.report_document import (
+    JPEG_SIGNATURE,
+    column_heads,
+    document,
+    figures_html,
+    inlined,
+    say,
+)
 from sam2_mcp_worker.pipelines.report_html import both, points, text_html, words_for
 from sam2_mcp_worker.pipelines.report_words import SOURCE_WORDS, page_words
 
 # Browsers open 32 MB of inlined pictures (24 MB before Base64) at once; a 500-page report would be ten times that.
 MAX_PICTURE_BYTES = 24_000_000
-JPEG_SIGNATURE = b"\xff\xd8\xff"
 POINTS_PER_MM = 72 / 25.4
-
-CSS = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
-# The style sheet is allowed by its hash, so that not even a style attribute from outside has an effect.
-CSP = (
-    "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src 'sha256-"
-    + base64.b64encode(hashlib.sha256(CSS.encode("utf-8")).digest()).decode("ascii")
-    + "'"
-)
 
 STATUS_WORDS = {"done": ("read", "읽음"), "failed": ("failed", "실패"), "unreached": ("not reached", "읽지 못함")}
 MARK_WORDS = {
@@ -57,24 +52,7 @@ COLUMNS = (
     ("Reason and notes", "사유와 참고", ""),
 )
 
-DOCUMENT = Template("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="$csp">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>$name: inspection of $created</title>
-<style>$css</style>
-</head>
-<body>
-<div class="band"><header>
-<p class="kicker">Inspection report <span lang="ko">검사 보고서</span></p>
-<h1 dir="auto">$name</h1>
-<p class="facts">$created · read with $engine</p>
-</header></div>
-<main>
-$verdict
+MAIN = Template("""$verdict
 <section class="card wide" id="pages" aria-label="Pages">
 <table>
 <caption>Pages <span class="ko" lang="ko">쪽별 결과</span></caption>
@@ -87,13 +65,7 @@ $rows
 <section class="card" aria-label="How to read the pictures">
 <ul class="legend">$legend</ul>
 </section>
-$pages
-</main>
-<footer>This file is complete in itself: it loads nothing and runs no script. Sizes are in points (1 pt = 1/72 inch).
-</footer>
-</body>
-</html>
-""")
+$pages""")
 
 PAGE = Template("""<section class="card page" id="page-$number" aria-labelledby="title-$number">
 <div class="top"><h2 id="title-$number">Page $number</h2> $chip <span class="meta">$meta</span>
@@ -120,17 +92,19 @@ def render_report(inspection: Mapping[str, Any], pictures: Mapping[int, bytes]) 
     """
     pages = _all_pages(inspection)
     shown = _inlined(pages, pictures)
-    return DOCUMENT.substitute(
-        csp=text_html(CSP),
-        css=CSS,
-        name=text_html(inspection["source_name"]),
-        created=text_html(_minute(str(inspection["created_at"]))),
-        engine=text_html(inspection["engine"]),
+    main = MAIN.substitute(
         verdict=_verdict(inspection["coverage"], pages),
-        columns="".join(f'<th scope="col" class="{kind}">{both(en, ko)}</th>' for en, ko, kind in COLUMNS),
+        columns=column_heads(COLUMNS),
         rows="\n".join(_row(page) for page in pages),
         legend="".join(_legend()),
         pages="\n".join(_page(page, shown.get(page["page_number"]), pictures) for page in pages),
+    )
+    return document(
+        name=inspection["source_name"],
+        created_at=str(inspection["created_at"]),
+        engine=inspection["engine"],
+        main=main,
+        footer="Sizes are in points (1 pt = 1/72 inch).",
     )
 
 
@@ -162,9 +136,9 @@ def _verdict(coverage: Mapping[str, Any], pages: Sequence[Mapping[str, Any]]) ->
     lost = total - done - len(failed) - len(unreached)
     complete = total > 0 and done == total and not failed and not unreached
     if complete:
-        sentences = _say(f"Complete: all {total} pages were read.", f"{total}쪽을 모두 읽었습니다.")
+        sentences = say(f"Complete: all {total} pages were read.", f"{total}쪽을 모두 읽었습니다.")
     elif total <= 0:
-        sentences = _say("Nothing was read: there are no pages.", "읽을 쪽이 없습니다.")
+        sentences = say("Nothing was read: there are no pages.", "읽을 쪽이 없습니다.")
     else:
         sentences = _incomplete(total, done, failed, unreached, lost)
     css_class = "card verdict" if complete else "card verdict incomplete"
@@ -175,10 +149,9 @@ def _verdict(coverage: Mapping[str, Any], pages: Sequence[Mapping[str, Any]]) ->
         (len(unreached), "not reached", "읽지 못함"),
         (sum(page.get("characters") or 0 for page in pages), "characters", "글자"),
     )
-    listed = "".join(f"<div><dt>{both(en, ko)}</dt><dd>{value:,}</dd></div>" for value, en, ko in figures)
     return (
         f'<section class="{css_class}" aria-label="Coverage">\n{sentences}'
-        f'{_unread_ink(pages)}<dl class="figures">{listed}</dl>\n</section>'
+        f"{_unread_ink(pages)}{figures_html(figures)}\n</section>"
     )
 
 
@@ -191,7 +164,7 @@ def _incomplete(total: int, done: int, failed: list[int], unreached: list[int], 
     if lost > 0:
         english.append(f"{lost} not accounted for")
         korean.append(f"확인되지 않음: {lost}쪽")
-    headline = _say(
+    headline = say(
         f"Incomplete: {done} of {total} pages were read ({'; '.join(english)}).",
         f"{total}쪽 가운데 {done}쪽만 읽었습니다({', '.join(korean)}).",
     )
@@ -200,10 +173,6 @@ def _incomplete(total: int, done: int, failed: list[int], unreached: list[int], 
         "이 보고서에 없는 문구가 읽지 못한 쪽에 있을 수 있습니다.",
     )
     return f"{headline}<p>{caution}</p>\n"
-
-
-def _say(english: str, korean: str) -> str:
-    return f'<p class="say">{text_html(english)}</p>\n<p class="say" lang="ko">{text_html(korean)}</p>\n'
 
 
 def _unread_ink(pages: Sequence[Mapping[str, Any]]) -> str:
@@ -261,9 +230,7 @@ def _meta(page: Mapping[str, Any]) -> str:
 
 def _picture(number: int, shown: bytes | None, given: bytes | None) -> str:
     if shown is not None:
-        data = base64.b64encode(shown).decode("ascii")
-        alt = f"Page {number} with a numbered box around every piece of text that was found"
-        return f'<img src="data:image/jpeg;base64,{data}" alt="{alt}">'
+        return inlined(shown, f"Page {number} with a numbered box around every piece of text that was found")
     if given is None:
         reason = "No picture of this page was made."
     elif given.startswith(JPEG_SIGNATURE):
@@ -282,14 +249,6 @@ def _legend() -> Iterable[str]:
 def _chip(status: str) -> str:
     kind = status if status in STATUS_WORDS else "failed"
     return f'<span class="chip {kind}">{both(*words_for(STATUS_WORDS, status))}</span>'
-
-
-def _minute(iso: str) -> str:
-    """An ISO time as people read it, with its offset; anything else as it is."""
-    try:
-        return datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M %Z").strip()
-    except ValueError:
-        return iso
 
 
 def _seconds(elapsed_ms: float | None) -> str:

@@ -72,6 +72,28 @@ _PICTURE_BRANDS = (b"heic", b"heix", b"mif1", b"msf1", b"avif")
 
 
 @dataclass(frozen=True, slots=True)
+class Wording:
+    """How a file that cannot be opened is spoken of: `thing` is what it was expected to be."""
+
+    thing: str
+    damaged_code: str
+    unsupported_code: str
+    accepted: str
+    convert_to: str
+
+    def damaged(self, what: str, error: Exception | None = None) -> WorkerError:
+        """The error for a file of the right kind that cannot be read."""
+        reason = getattr(error, "strerror", None) or error
+        detail = f" ({str(reason)[:_REASON_CHARS]})" if error is not None else ""
+        return WorkerError(
+            self.damaged_code, what + detail, next_step="Upload the file again, or save it anew with another program"
+        )
+
+
+VIDEO = Wording("video", "video_damaged", "unsupported_video", ACCEPTED, "MP4")
+
+
+@dataclass(frozen=True, slots=True)
 class OpenVideo:
     """An open file and its picture track."""
 
@@ -86,7 +108,7 @@ def open_video(path: Path, max_pixels: int = MAX_FRAME_PIXELS) -> Iterator[OpenV
     Raises:
         WorkerError: video_damaged, unsupported_video, no_video_stream, video_too_large.
     """
-    with path.open("rb") as file, _open_container(file) as container:
+    with path.open("rb") as file, open_container(file) as container:
         stream = _picture_track(container)
         check_frame_pixels(stream.width, stream.height, max_pixels)
         stream.codec_context.thread_count = DECODER_THREADS
@@ -118,11 +140,7 @@ def encrypted() -> WorkerError:
 
 def damaged(what: str, error: Exception | None = None) -> WorkerError:
     """The error for a file that is a video and cannot be read."""
-    reason = getattr(error, "strerror", None) or error
-    detail = f" ({str(reason)[:_REASON_CHARS]})" if error is not None else ""
-    return WorkerError(
-        "video_damaged", what + detail, next_step="Upload the file again, or save it anew with another program"
-    )
+    return VIDEO.damaged(what, error)
 
 
 class _OwnBytes(io.RawIOBase):
@@ -152,10 +170,15 @@ def _refuse(url: str, flags: int, options: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _open_container(file: io.BufferedReader) -> Iterator[InputContainer]:
+def open_container(file: io.BufferedReader, wording: Wording = VIDEO) -> Iterator[InputContainer]:
+    """The file behind the three locks, opened and looked into.
+
+    Raises:
+        WorkerError: the two codes of the wording.
+    """
     head = file.peek(64)[:64]
     if not head:
-        raise WorkerError("video_damaged", "the file is empty (0 bytes)", next_step="Upload the file again")
+        raise WorkerError(wording.damaged_code, "the file is empty (0 bytes)", next_step="Upload the file again")
     try:
         container = av.open(
             _OwnBytes(file),
@@ -166,42 +189,53 @@ def _open_container(file: io.BufferedReader) -> Iterator[InputContainer]:
             metadata_errors="replace",
         )
     except (av.FFmpegError, ValueError, OSError) as error:
-        raise _unreadable(head, error) from error
+        raise _unreadable(head, error, wording) from error
     with container:
         yield container
 
 
-def _unreadable(head: bytes, error: Exception) -> WorkerError:
+def _unreadable(head: bytes, error: Exception, wording: Wording) -> WorkerError:
     if head[4:8] == b"ftyp" and head[8:12] not in _PICTURE_BRANDS:
-        return damaged("the index of this MP4 is missing or broken: the recording or the upload was cut off", error)
+        what = "the index of this MP4 is missing or broken: the recording or the upload was cut off"
+        return wording.damaged(what, error)
     if head[:4] in (b"\x1a\x45\xdf\xa3", b"FLV\x01") or head[8:11] == b"AVI":
-        return damaged("the beginning of this video cannot be read", error)
+        return wording.damaged(f"the beginning of this {wording.thing} cannot be read", error)
     return WorkerError(
-        "unsupported_video",
-        f"the file is {_guess(head)}",
-        rule=f"accepted are {ACCEPTED}",
-        next_step="Convert it to MP4",
+        wording.unsupported_code,
+        f"the file is {_guess(head, wording.thing)}",
+        rule=f"accepted are {wording.accepted}",
+        next_step=f"Convert it to {wording.convert_to}",
         private=repr(error),
     )
 
 
-def _guess(head: bytes) -> str:
+def _guess(head: bytes, thing: str) -> str:
     if head[4:8] == b"ftyp" or head[8:12] == b"WEBP":
         return "a picture (use read_text or segment_image)"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for signature, name in _SIGNATURES.items():
         if start.startswith(signature):
             return name
-    return "not a video that is known here, or its beginning is damaged"
+    return f"not a {thing} that is known here, or its beginning is damaged"
+
+
+def picture_tracks(container: InputContainer) -> list[VideoStream]:
+    """Tracks of moving pictures: a cover is none."""
+    return [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
+
+
+def best_picture_track(container: InputContainer) -> VideoStream | None:
+    """The track that is looked at, whose first frame is 0 on every clock; None where nothing here decodes any."""
+    known = [track for track in picture_tracks(container) if track.codec_context is not None]
+    best = container.streams.best("video")
+    return best if isinstance(best, VideoStream) and best in known else next(iter(known), None)
 
 
 def _picture_track(container: InputContainer) -> VideoStream:
-    tracks = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
-    known = [track for track in tracks if track.codec_context is not None]
-    if known:
-        best = container.streams.best("video")
-        return best if isinstance(best, VideoStream) and best in known else known[0]
-    if tracks:
+    best = best_picture_track(container)
+    if best is not None:
+        return best
+    if picture_tracks(container):
         raise WorkerError(
             "unsupported_video",
             f"nothing here decodes the pictures of this video ({container.format.long_name})",

@@ -182,11 +182,14 @@ async def test_flipped_bytes_give_a_picture_or_a_clear_error_and_cost_no_child(d
         (b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "HEIC"),
         (b"\x00\x00\x00\x18ftypavif\x00\x00\x00\x00", "AVIF"),
         (b"%PDF-1.7\n", "inspect_pdf"),
+        (b"\x00\x00\x00\x20ftypisom\x00\x00\x02\x00isomiso2avc1mp41", "inspect_video"),
+        (b"\x1aE\xdf\xa3\x01\x00\x00\x00", "inspect_video"),
+        (b"RIFF\x24\x00\x00\x00WAVEfmt ", "transcribe_audio"),
         (b"<!doctype html><p>", "HTML"),
         (b"P6 2 2 255 " + b"\0" * 12, "not a picture that is known"),
         (b"8BPS" + b"\0" * 40, "not a picture that is known"),
     ],
-    ids=["svg", "svg with bom", "heic", "avif", "pdf", "html", "ppm", "psd"],
+    ids=["svg", "svg with bom", "heic", "avif", "pdf", "mp4", "mkv", "wav", "html", "ppm", "psd"],
 )
 async def test_other_files_are_named_with_what_is_accepted(desk: Desk, data: bytes, named: str) -> None:
     error = await desk.refused(data)

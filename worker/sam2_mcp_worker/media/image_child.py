@@ -32,6 +32,11 @@ _SIGNATURES = {
     b"<!DOC": "an HTML page",
     b"<html": "an HTML page",
     b"PK\x03\x04": "a ZIP archive or office document",
+    b"\x1aE\xdf\xa3": "a video (use inspect_video)",
+    b"FLV": "a video (use inspect_video)",
+    b"RIFF": "a video or sound (use inspect_video or transcribe_audio)",
+    b"ID3": "a sound file (use transcribe_audio)",
+    b"OggS": "a video or sound (use inspect_video or transcribe_audio)",
 }
 _BOX_BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEIF", b"avif": "AVIF"}
 
@@ -140,13 +145,15 @@ def _unsupported(path: Path) -> WorkerError:
         "unsupported_image",
         f"the file is {_guess(head)}",
         rule=f"accepted are {', '.join(ACCEPTED)}",
-        next_step="Convert it to PNG",
+        next_step="Convert it to PNG if it is a picture",
     )
 
 
 def _guess(head: bytes) -> str:
     if head[4:8] == b"ftyp" and head[8:12] in _BOX_BRANDS:
         return f"a picture in {_BOX_BRANDS[head[8:12]]} format"
+    if head[4:8] == b"ftyp":
+        return "a video or sound (use inspect_video or transcribe_audio)"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     for signature, name in _SIGNATURES.items():
         if start.upper().startswith(signature.upper()):

@@ -137,7 +137,7 @@ def _open_error(path: Path, password: str, err_code: int) -> WorkerError:
                 "not_a_pdf",
                 "the file is not a PDF",
                 rule=f"a PDF has %PDF- within its first {_HEADER_BYTES} bytes",
-                next_step="Check the file, or read a picture with read_text",
+                next_step="Check the file; read_text reads pictures, inspect_video videos",
             )
     return WorkerError(
         "pdf_damaged", "the PDF is damaged and cannot be opened", next_step="Save it anew with another program"

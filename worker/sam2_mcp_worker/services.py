@@ -94,13 +94,21 @@ class Services:
         self.redactors = ChildPool(
             "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes
         )
-        # One child: it keeps files open between tasks, and its decoder has two threads.
+        # One child: it keeps files open between tasks, and its decoder has two threads. Nor is it recycled for its size:
+        # the frames of an open video are meant to stay, and its limit bounds them.
         self.scanner = ChildPool(
-            "scan", SCAN_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes
+            "scan",
+            SCAN_MODULE,
+            size=1,
+            config={},
+            memory_limit_bytes=settings.decoder_memory_bytes,
+            recycle_growth_bytes=None,
         )
         speech = choose_speech(settings)
         # In the order in which they are asked; `speech_missing` says why there are none.
         self.transcribers, self.speech_pool, self.speech_missing = speech.transcribers, speech.pool, speech.missing
+        # A piece's time begins with its turn: it is not spent in the queue before the engine. By identity.
+        self.hearing_turns = {one.identity: RequestLimiter(one.pieces_in_flight) for one in self.transcribers}
         choice = choose(settings)
         self.sam_pool = build_sam_pool(settings, choice)
         self.segmenter: Segmenter | None = None

@@ -42,6 +42,7 @@ from sam2_mcp_worker.tools import (
     redact_media,
     segment_image,
     track_video,
+    transcribe_audio,
 )
 from sam2_mcp_worker.tools.host_profile import PROFILE_HEADER, profile_scope, read_profile
 from sam2_mcp_worker.tools.icons import icons_of_tool, icons_of_type
@@ -198,7 +199,17 @@ def _error_result(error: WorkerError) -> CallToolResult:
 def build_tool_server(services: Services) -> ToolServer:
     """The server with all tools in their fixed order."""
     server = ToolServer(services)
-    for module in (get_status, read_text, inspect_image, segment_image, track_video, inspect_pdf, redact_media):
+    modules = (
+        get_status,
+        read_text,
+        inspect_image,
+        segment_image,
+        track_video,
+        inspect_pdf,
+        transcribe_audio,
+        redact_media,
+    )
+    for module in modules:
         module.register(server, services)
     for tool in server._tool_manager.list_tools():
         tool.icons = icons_of_tool(tool.name)

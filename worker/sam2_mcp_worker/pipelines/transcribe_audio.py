@@ -1,0 +1,231 @@
+"""Transcribes a recording in one call: as many pieces of speech as the budget allows, the rest over the cursor.
+
+Owns the order of work for a recording; what of it goes into which call's result is speech_delivery.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.deadline import Deadline, current_deadline
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.fanout import fan_out
+from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job
+from sam2_mcp_worker.media.audio import SoundFacts, stretches_of
+from sam2_mcp_worker.pipelines.frame_plan import TIME_TOLERANCE_S
+from sam2_mcp_worker.pipelines.hear_piece import HeardPiece, Listener, hear_all
+from sam2_mcp_worker.pipelines.listening import Listening, piece_unit
+from sam2_mcp_worker.pipelines.recording import Recording, StretchSound, describe_sound
+from sam2_mcp_worker.pipelines.speech_delivery import deliver, fills_a_result, from_cursor, to_cursor
+from sam2_mcp_worker.pipelines.transcript import Said, SoundSpan, Transcript
+from sam2_mcp_worker.pipelines.transcript_artifacts import write_transcript
+from sam2_mcp_worker.result_cache import cache_key
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.spending import Usage
+from sam2_mcp_worker.uploads import StoredFile
+
+TOOL = "transcribe_audio"
+# Raise it whenever cursors or the results that they go on from mean something else.
+RESULT_VERSION = 1
+# Of a result's characters, what everything but the segments may take: the listed spans, notes and addresses.
+REST_CHARS = 3000
+Progress = Callable[[int, int], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of one call. `language` is an ISO 639-1 code, empty to detect it; times None: all of the sound."""
+
+    source: str
+    language: str = ""
+    start_s: float | None = None
+    end_s: float | None = None
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcription:
+    """What one call delivers. `transcript` is all that is known by now, `segments` what is new in this call.
+
+    `not_available` says why nobody can hear at all. `spent` is by the second in which a piece begins.
+    """
+
+    file: StoredFile
+    facts: SoundFacts
+    transcript: Transcript
+    segments: tuple[Said, ...]
+    languages: tuple[str, ...]
+    notes: tuple[str, ...]
+    not_available: WorkerError | None
+    files: tuple[Artifact, ...]
+    spent: dict[int, Usage]
+    cursor: str | None
+
+
+async def transcribe_audio(services: Services, request: Request, progress: Progress | None = None) -> Transcription:
+    """Run or continue a transcription until the current deadline.
+
+    Raises:
+        WorkerError: the source, the range or the cursor is wrong, or the file holds no sound that can be decoded.
+    """
+    deadline = current_deadline()
+    stored = await services.sources.resolve(request.source)
+    recording = await describe_sound(services, stored)
+    start_s, end_s = _range(request, recording.facts)
+    numbers = stretches_of(recording.facts, start_s, end_s)
+    language = request.language.strip().lower() or None
+    engines = [engine.identity for engine in services.transcribers]
+    key = cache_key(TOOL, RESULT_VERSION, stored.sha256, start_s, end_s, language, engines)
+    before = from_cursor(request.cursor, TOOL, key, numbers.stop)
+
+    def listening_of(job: Job) -> Listening:
+        listening: Listening = job.notes.setdefault("listening", Listening(recording.facts, start_s, end_s, numbers))
+        return listening
+
+    async def start(job: Job) -> None:
+        await _listen(services, job, listening_of(job), recording, language)
+
+    # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
+    async with services.jobs.join(key, tuple(numbers), start, retry=not request.cursor.strip()) as job:
+        listening, max_chars = listening_of(job), services.settings.result_max_chars - REST_CHARS
+        await _wait(
+            job, deadline, progress, lambda: fills_a_result(list(listening.units(job.coverage)), before, max_chars)
+        )
+        job.raise_error()
+        units = list(listening.units(job.coverage))
+        delivery = deliver(units, before, max_chars)
+        heard = [unit.heard for unit in units if unit.heard is not None]
+        transcript = _transcript(services, stored, listening, heard, listening.spans(job.coverage))
+        return Transcription(
+            stored,
+            recording.facts,
+            transcript,
+            _inside([said for piece in delivery.pieces for said in piece.said], listening),
+            _languages(heard),
+            (*_file_notes(request, recording.facts), *_engine_notes(heard)),
+            None if services.transcribers else services.speech_missing,
+            await write_transcript(services, transcript, key),
+            job.spent.take(),
+            to_cursor(TOOL, key, delivery),
+        )
+
+
+def _range(request: Request, facts: SoundFacts) -> tuple[float, float]:
+    """The asked part of the sound, which ends where the file says so though it was cut off before.
+
+    Raises:
+        WorkerError: `time_outside`.
+    """
+    ends_s = max(facts.end_s, facts.stated_end_s or facts.end_s)
+    start_s = facts.begins_s if request.start_s is None else max(request.start_s, facts.begins_s)
+    end_s = ends_s if request.end_s is None else min(request.end_s, ends_s)
+    if start_s < end_s:
+        return start_s, end_s
+    asked = (
+        f"{name}={value:g}"
+        for name, value in (("start_s", request.start_s), ("end_s", request.end_s))
+        if value is not None
+    )
+    raise WorkerError(
+        "time_outside",
+        f"there is no sound in the range {' '.join(asked)}",
+        rule=f"the sound lasts from {facts.begins_s:.3f} s to {ends_s:.3f} s; start_s < end_s",
+        next_step="give times of this recording in seconds",
+    )
+
+
+async def _listen(
+    services: Services, job: Job, listening: Listening, recording: Recording, language: str | None
+) -> None:
+    listener = Listener(services, language, job.key)
+
+    async def work(number: int) -> None:
+        with services.work_directory("sound") as folder:
+            sound = StretchSound(services, recording, number, folder, job.key)
+            listening.stretches[number] = await sound.cuts()
+
+            def done(index: int, heard: HeardPiece) -> None:
+                listening.heard[piece_unit(number, index)] = heard
+                job.again |= heard.again
+
+            await hear_all(listener, listening.pieces(number), sound.piece, done, job.spent)
+
+    # One stretch more than pieces, so that the next is decoded while all requests are under way.
+    limit = 1 + max((engine.pieces_in_flight for engine in services.transcribers), default=1)
+    await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
+
+
+async def _wait(job: Job, deadline: Deadline, progress: Progress | None, enough: Callable[[], bool]) -> None:
+    """Wait for the job; tells the progress after each change."""
+    while not (job.finished or job.coverage.complete or deadline.expired or enough()):
+        settled = job.coverage.settled
+        if progress is not None:
+            await progress(settled, len(job.coverage.items))
+        await job.wait_beyond(settled, deadline)
+
+
+def _transcript(
+    services: Services,
+    stored: StoredFile,
+    listening: Listening,
+    heard: Sequence[HeardPiece],
+    spans: tuple[SoundSpan, ...],
+) -> Transcript:
+    """All that is known by now."""
+    engines = list(dict.fromkeys(piece.engine for piece in heard if piece.engine))
+    first = services.transcribers[0] if services.transcribers else None
+    languages = _languages(heard)
+    return Transcript(
+        stored.name,
+        listening.start_s,
+        listening.end_s,
+        ", ".join(engines) or (first.name if first else "none"),
+        any(piece.low_quality for piece in heard) or (not engines and first is not None and first.quality == "low"),
+        languages[0] if languages else None,
+        _inside([said for piece in heard for said in piece.said], listening),
+        spans,
+    )
+
+
+def _inside(said: Iterable[Said], listening: Listening) -> tuple[Said, ...]:
+    """What was said inside the range, at least in part, in order: a piece may go on beyond it."""
+    found = (one for one in said if one.end_s > listening.start_s and one.start_s < listening.end_s)
+    return tuple(sorted(found, key=lambda one: one.start_s))
+
+
+def _languages(heard: Sequence[HeardPiece]) -> tuple[str, ...]:
+    """Those that were spoken, the longest heard first."""
+    lasting: dict[str, float] = {}
+    for piece in heard:
+        if piece.language is not None:
+            spoken_s = sum(said.end_s - said.start_s for said in piece.said)
+            lasting[piece.language] = lasting.get(piece.language, 0.0) + spoken_s
+    return tuple(sorted(lasting, key=lambda language: (-lasting[language], language)))
+
+
+def _engine_notes(heard: Sequence[HeardPiece]) -> tuple[str, ...]:
+    stood_in: dict[tuple[str, str], list[HeardPiece]] = {}
+    for piece in heard:
+        if piece.stood_in:
+            stood_in.setdefault((piece.engine, piece.stood_in), []).append(piece)
+    return tuple(
+        f"{engine} heard {len(pieces)} of the pieces from {pieces[0].spans[0].start_s:.1f} s to "
+        f"{pieces[-1].spans[-1].end_s:.1f} s in place of the first engine ({reason})"
+        for (engine, reason), pieces in stood_in.items()
+    )
+
+
+def _file_notes(request: Request, facts: SoundFacts) -> tuple[str, ...]:
+    notes = []
+    if facts.tracks > 1:
+        notes.append(f"the file has {facts.tracks} sound tracks; track {facts.track} was listened to")
+    if facts.stated_end_s is not None:
+        notes.append(
+            f"the file says that its sound lasts until {facts.stated_end_s:.1f} s, but it ends at {facts.end_s:.1f} s: "
+            "it was cut off"
+        )
+    elif request.end_s is not None and request.end_s > facts.end_s + TIME_TOLERANCE_S:
+        notes.append(f"the sound ends at {facts.end_s:.3f} s, before end_s")
+    return tuple(notes)

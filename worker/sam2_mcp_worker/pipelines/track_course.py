@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from sam2_mcp_worker.engines.ports import ObjectPrompt, Quality
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.pipelines.frame_plan import TIME_TOLERANCE_S, choose_spaced, frames_between
+from sam2_mcp_worker.pipelines.frame_plan import choose_spaced, frames_between
 from sam2_mcp_worker.pipelines.prompts import MarkedPoint, PictureSize, object_prompts
 from sam2_mcp_worker.pipelines.video_facts import Video
+from sam2_mcp_worker.pipelines.video_range import check_times, range_notes
 from sam2_mcp_worker.result_cache import cache_key
 
 TOOL = "track_video"
@@ -82,19 +83,12 @@ def plan_course(request: TrackRequest, video: Video, engine: str, max_frames: in
     """
     facts = video.facts
     end_s = facts.duration_s if request.end_s is None else request.end_s
-    _check_times(request.start_s, end_s, facts.duration_s)
+    check_times(request.start_s, end_s, facts.duration_s)
     size = PictureSize(facts.width_px, facts.height_px, "video")
     prompts = object_prompts(request.boxes, request.points, size)
     _check_objects(len(prompts.objects))
     span = frames_between(video.times_s, request.start_s, end_s)
-    notes = list(prompts.notes)
-    if end_s > facts.duration_s + TIME_TOLERANCE_S:
-        notes.append(f"the video ends at {facts.duration_s:.3f} s, before end_s")
-    if facts.stated_duration_s is not None:
-        notes.append(
-            f"the file says that it lasts {facts.stated_duration_s:.1f} s, but ends at {facts.duration_s:.1f} s: "
-            "it was cut off"
-        )
+    notes = [*prompts.notes, *range_notes(facts, request.end_s)]
     key = cache_key(
         TOOL,
         engine,
@@ -105,21 +99,6 @@ def plan_course(request: TrackRequest, video: Video, engine: str, max_frames: in
     course = Course(key, video, prompts.objects, request.quality, span, request.every_s, tuple(notes))
     _check_frames(course, max_frames)
     return course
-
-
-def _check_times(start_s: float, end_s: float, duration_s: float) -> None:
-    if start_s > duration_s + TIME_TOLERANCE_S:
-        wrong = f"start_s={start_s:g} lies behind the end of the video"
-    elif end_s < start_s:
-        wrong = f"end_s={end_s:g} lies before start_s={start_s:g}"
-    else:
-        return
-    raise WorkerError(
-        "time_outside",
-        wrong,
-        rule=f"the video lasts {duration_s:.3f} s; 0 <= start_s <= end_s",
-        next_step="give times of this video in seconds",
-    )
 
 
 def _check_objects(count: int) -> None:

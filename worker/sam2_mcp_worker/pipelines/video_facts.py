@@ -26,9 +26,14 @@ async def describe_video(services: Services, stored: StoredFile) -> Video:
     Raises:
         WorkerError: whatever `probe_video` says of a file that is no video, too long, too large or damaged.
     """
-    facts = VideoFacts(**await services.cache.get_or_compute(_key("video", services, stored), _probe(services, stored)))
+    facts = await facts_of(services, stored)
     times_s = await services.cache.get_or_compute(_key("video_times", services, stored), _list(services, stored))
     return Video(stored, facts, times_s or guessed_times(facts))
+
+
+async def facts_of(services: Services, stored: StoredFile) -> VideoFacts:
+    """What a video is, without the times of its frames; raises as `describe_video`."""
+    return VideoFacts(**await services.cache.get_or_compute(_key("video", services, stored), _probe(services, stored)))
 
 
 def _key(name: str, services: Services, stored: StoredFile) -> str:

@@ -7,8 +7,7 @@ looked for, and how. Pure: numbers in, numbers out; times are seconds on one clo
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,12 +23,12 @@ HEIGHT_UNCERTAINTY_PX = 1.0
 class Moment:
     """What one sampled frame tells of something: seen, not seen, or None where that is not known.
 
-    `cut` says that the frame is the last before a cut or the first behind one.
+    The frame came on screen at `time_s` and stayed until `until_s`, when the next one came (None: not known).
     """
 
     time_s: float
     seen: bool | None
-    cut: Literal["", "before", "after"] = ""
+    until_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,8 @@ class Exposure:
     """One showing. It was seen from `first_s` to `last_s`; it began at `earliest_s` or later, ended by `latest_s`.
 
     `surely` are the parts of `first_s` to `last_s` in which every sample shows it; between them nothing is known.
-    Where a bound is exact (a cut, the beginning of the range), both values of that side are equal. `from_edge` and
-    `to_edge` say that it touches the edge of the asked range, behind which it may go on.
+    Where a bound is exact (neighbouring frames, the beginning of the range), both values of that side are equal.
+    `from_edge` and `to_edge` say that it touches the edge of the asked range, behind which it may go on.
     """
 
     earliest_s: float
@@ -121,117 +120,74 @@ def exposures_of(moments: Sequence[Moment], asked: Stretch, unknown: Sequence[St
         asked: the range; a first sample before it is the frame that was on screen when it began.
         unknown: stretches of which nothing is known (they failed, or were not reached), in any order.
     """
+    gaps = _gaps(moments, asked)
+    open_gaps = _unknown_gaps(gaps, sorted(unknown, key=lambda stretch: stretch.start_s)) if moments else [True]
     shown: list[Exposure] = []
     possible: list[Stretch] = []
-    for run in _runs(moments, asked, sorted(unknown, key=lambda stretch: stretch.start_s)):
-        exposure = _exposure(run, asked)
-        if exposure is not None:
-            shown.append(exposure)
-        elif run.latest_s - run.earliest_s > ROUNDING_S:
-            possible.append(Stretch(run.earliest_s, run.latest_s))
-    return Exposures(tuple(shown), tuple(possible), _blind_s(moments, asked))
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Neighbouring samples of which none is known to lack it, and where that ends on both sides."""
-
-    earliest_s: float
-    latest_s: float
-    moments: Sequence[Moment]
-    sure_ends: tuple[float | None, ...]  # until when sample i surely lasts when it shows it; None: until the next one
-    from_edge: bool
-    to_edge: bool
-
-
-def _runs(moments: Sequence[Moment], asked: Stretch, unknown: Sequence[Stretch]) -> Iterator[_Run]:
-    """Cut the samples at those that lack it. Stretches of which nothing is known count as samples that tell nothing."""
-    gaps = _unknown_gaps(moments, asked, unknown)
     start = 0
-    for end in [index for index, moment in enumerate(moments) if moment.seen is False] + [len(moments)]:
-        if end > start or gaps[end]:
-            yield _run(moments, asked, gaps, start, end)
+    for end in [*(index for index, moment in enumerate(moments) if moment.seen is False), len(moments)]:
+        between = Stretch(gaps[start].start_s, gaps[end].end_s)
+        surely = _surely(moments, gaps, open_gaps, start, end)
+        if surely:
+            from_edge, to_edge = start == 0, end == len(moments)
+            shown.append(_exposure(between, surely, from_edge, to_edge))
+        elif (end > start or open_gaps[end]) and between.length_s > ROUNDING_S:
+            possible.append(between)
         start = end + 1
+    return Exposures(tuple(shown), tuple(possible), _blind_s(moments, gaps))
 
 
-def _run(moments: Sequence[Moment], asked: Stretch, gaps: Sequence[bool], start: int, end: int) -> _Run:
-    """The run of samples `start` to `end` (exclusive)."""
-    inside = moments[start:end]
-    earliest = asked.start_s
-    if start > 0:
-        exact = bool(inside) and _is_cut(moments[start - 1], inside[0])
-        earliest = inside[0].time_s if exact else moments[start - 1].time_s
-    latest = moments[end].time_s if end < len(moments) else asked.end_s
-    ends: list[float | None] = []
-    for index in range(start, end):
-        following = moments[index + 1] if index + 1 < len(moments) else None
-        if following is not None and _is_cut(moments[index], following):
-            ends.append(following.time_s)
-        elif following is not None and following.seen and not gaps[index + 1]:
-            ends.append(None)
-        else:
-            ends.append(moments[index].time_s)
-    at_end = end == len(moments)
-    return _Run(_clipped(earliest, asked), _clipped(latest, asked), inside, tuple(ends), start == 0, at_end)
+def _gaps(moments: Sequence[Moment], asked: Stretch) -> list[Stretch]:
+    """The stretches in which nothing was sampled: before each sample, and behind the last."""
+    begins = [asked.start_s, *(_left_s(moment) for moment in moments)]
+    ends = [*(moment.time_s for moment in moments), asked.end_s]
+    return [
+        Stretch(_clipped(one, asked), _clipped(max(one, two), asked)) for one, two in zip(begins, ends, strict=True)
+    ]
 
 
-def _exposure(run: _Run, asked: Stretch) -> Exposure | None:
-    surely: list[Stretch] = []
-    start_s: float | None = None
-    for moment, end_s in zip(run.moments, run.sure_ends, strict=True):
-        if not moment.seen:
-            start_s = None
-            continue
-        start_s = moment.time_s if start_s is None else start_s
-        if end_s is not None:
-            part = Stretch(_clipped(start_s, asked), _clipped(end_s, asked))
-            if surely and surely[-1].end_s == part.start_s:
-                part = Stretch(surely.pop().start_s, part.end_s)
-            surely.append(part)
-            start_s = None
-    if not surely:
-        return None
-    return Exposure(
-        earliest_s=run.earliest_s,
-        first_s=surely[0].start_s,
-        last_s=surely[-1].end_s,
-        latest_s=run.latest_s,
-        surely=tuple(surely),
-        from_edge=run.from_edge,
-        to_edge=run.to_edge,
-    )
+def _left_s(moment: Moment) -> float:
+    """Until when its frame was on screen, as far as that is known."""
+    return moment.time_s if moment.until_s is None else moment.until_s
 
 
-def _is_cut(one: Moment, following: Moment) -> bool:
-    """Whether the two are neighbouring frames: the first stays on screen until the second."""
-    return one.cut == "before" and following.cut == "after"
-
-
-def _unknown_gaps(moments: Sequence[Moment], asked: Stretch, unknown: Sequence[Stretch]) -> list[bool]:
-    """For the gap before each sample, and for the one behind the last: whether something of it is unknown."""
-    edges = [asked.start_s, *(moment.time_s for moment in moments), asked.end_s]
-    gaps: list[bool] = []
+def _unknown_gaps(gaps: Sequence[Stretch], unknown: Sequence[Stretch]) -> list[bool]:
+    """For each gap, whether something of it is unknown. Both rise by time."""
+    found: list[bool] = []
     position = 0
-    for index in range(len(edges) - 1):
-        start_s, end_s = max(edges[index], asked.start_s), edges[index + 1]
-        while position < len(unknown) and unknown[position].end_s <= start_s:
+    for gap in gaps:
+        while position < len(unknown) and unknown[position].end_s <= gap.start_s + ROUNDING_S:
             position += 1
-        gaps.append(position < len(unknown) and unknown[position].start_s < end_s - ROUNDING_S)
-    if not moments:
-        gaps[0] = True
-    return gaps
+        found.append(position < len(unknown) and unknown[position].start_s < gap.end_s - ROUNDING_S)
+    return found
 
 
-def _blind_s(moments: Sequence[Moment], asked: Stretch) -> float:
-    """The longest gap beside samples that lack it, the edges of the range included."""
-    if not moments:
-        return 0.0
-    edges = [Moment(asked.start_s, False), *moments, Moment(asked.end_s, False)]
-    blind = 0.0
-    for one, following in itertools.pairwise(edges):
-        if one.seen is False and following.seen is False and not _is_cut(one, following):
-            blind = max(blind, following.time_s - max(one.time_s, asked.start_s))
-    return blind
+def _surely(
+    moments: Sequence[Moment], gaps: Sequence[Stretch], open_gaps: Sequence[bool], start: int, end: int
+) -> list[Stretch]:
+    """The parts of samples `start` to `end` (exclusive) in which every sample shows it."""
+    parts: list[Stretch] = []
+    goes_on = False
+    for index in range(start, end):
+        if not moments[index].seen:
+            goes_on = False
+            continue
+        begin_s = parts.pop().start_s if goes_on else gaps[index].end_s
+        parts.append(Stretch(begin_s, gaps[index + 1].start_s))
+        goes_on = not open_gaps[index + 1]
+    return parts
+
+
+def _exposure(between: Stretch, surely: Sequence[Stretch], from_edge: bool, to_edge: bool) -> Exposure:
+    first_s, last_s = surely[0].start_s, surely[-1].end_s
+    return Exposure(between.start_s, first_s, last_s, between.end_s, tuple(surely), from_edge, to_edge)
+
+
+def _blind_s(moments: Sequence[Moment], gaps: Sequence[Stretch]) -> float:
+    """The longest gap both of whose neighbours lack it; an edge of the range is taken as one that does."""
+    lacks = [True, *(moment.seen is False for moment in moments), True]
+    blind = (gap.length_s for gap, before, behind in zip(gaps, lacks[:-1], lacks[1:], strict=True) if before and behind)
+    return max(blind, default=0.0) if moments else 0.0
 
 
 def _clipped(time_s: float, asked: Stretch) -> float:

@@ -12,7 +12,6 @@ from sam2_mcp_worker.engines.ports import Box, Region, TextLine
 class FrameLook:
     """One sampled frame. Times are seconds since the first frame of the video, boxes in pixels of the upright frame.
 
-    It came on screen at `time_s` and stayed until `until_s`, when the next frame of the video came (None: not known).
     `kind` says why it was sampled: it was on screen at a time of the grid, or it stands right before or after a cut.
     The frame of an `after_cut` look came right behind that of the look before it. From `time_s` to `until_s` the frame
     was on screen (None: nobody knows when the next one came).
@@ -30,7 +29,6 @@ class FrameLook:
     same_as_s: float | None = None
     failed: str = ""
     partly: str = ""
-    until_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.fakes.claude_pages import TruePage, TrueRegion, page_of_prints
 from tests.fakes.videos import even_times, write_clip
@@ -86,3 +87,57 @@ def write_spot(path: Path, *, lossy: bool = False, still: bool = False, title: s
 def seen_grid(spot: Spot, label: str, times_s: Sequence[float]) -> list[float]:
     """Which of these times show the label, by the truth."""
     return [time_s for time_s in times_s if any(region.label == label for region in spot.page_at(time_s).regions)]
+
+
+def wrong_times(finding: dict[str, Any], truth_s: tuple[float, float], step_s: float) -> list[str]:
+    """What is wrong with the exposures of a finding of inspect_video that was on screen once, over this span."""
+    spans = finding.get("exposures_s", [])
+    if finding["state"] != "shown" or len(spans) != 1:
+        return [f"{finding['state']} {spans} and not once"]
+    earliest_s, first_s, last_s, latest_s = spans[0]
+    slack_s = 0.001  # times are told in milliseconds
+    claims = {
+        "possible before it": earliest_s < truth_s[0] - step_s - slack_s,
+        "sure before it": first_s < truth_s[0] - slack_s,
+        "begins late": first_s > truth_s[0] + step_s + slack_s,
+        "not possible at its beginning": earliest_s > truth_s[0] + slack_s,
+        "not possible at its end": latest_s < truth_s[1] - slack_s,
+        "ends early": last_s < truth_s[1] - step_s - slack_s,
+        "sure behind it": last_s > truth_s[1] + slack_s,
+        "possible behind it": latest_s > truth_s[1] + step_s + slack_s,
+    }
+    return [f"{spans[0]} {claim} (true: {truth_s})" for claim, holds in claims.items() if holds]
+
+
+def wrong_height(place: dict[str, Any] | None, true_px: float, most_px: float = 1.0) -> list[str]:
+    """What is wrong with a place's height: a box or a text of this many pixels."""
+    height_px = None if place is None else place["height_px"]
+    right = height_px is not None and abs(height_px - true_px) <= most_px
+    return [] if right else [f"{height_px} px high and not {true_px:g}"]
+
+
+def wrong_findings(facts: dict[str, Any], step_s: float, *, box_error_px: int = 2) -> list[str]:
+    """What a whole result of inspect_video with `LABELS`, `PREMIUM` and `NOTICE` says that is not so."""
+    labels = {each["label"]: each for each in facts["labels"]}
+    phrases = {each["phrase"]: each for each in facts["phrases"]}
+    if tuple(labels) != LABELS or tuple(phrases) != (PREMIUM, NOTICE):
+        return [f"labels {list(labels)}, phrases {list(phrases)}"]
+    whole_s = (0.0, DURATION_S)
+    found = {
+        "coin": wrong_times(labels["coin"], whole_s, step_s)
+        + wrong_height(labels["coin"].get("greatest"), COIN_PX, 2 * box_error_px + 1),
+        "headline amount": wrong_times(labels["headline amount"], PREMIUM_S, step_s),
+        "disclaimer": wrong_times(labels["disclaimer"], NOTICE_S, step_s)
+        + wrong_height(labels["disclaimer"].get("smallest_text"), NOTICE_PX),
+        "premium": wrong_phrase(phrases[PREMIUM], PREMIUM_S, PREMIUM_PX, step_s),
+        "notice": wrong_phrase(phrases[NOTICE], NOTICE_S, NOTICE_PX, step_s),
+        "smallest": wrong_height(facts.get("smallest_text"), NOTICE_PX),
+    }
+    return [f"{name}: {claim}" for name, claims in found.items() for claim in claims]
+
+
+def wrong_phrase(
+    finding: dict[str, Any], truth_s: tuple[float, float], height_px: int, step_s: float, most_px: float = 1.0
+) -> list[str]:
+    """What is wrong with a phrase."""
+    return wrong_times(finding, truth_s, step_s) + wrong_height(finding.get("smallest_text"), height_px, most_px)

@@ -4,12 +4,13 @@ tasks, so that going on costs nothing. One child, so that a task always finds th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+from sam2_mcp_worker.media import audio_scan_child, video_scan_child
 
 
 def setup(config: dict[str, Any]) -> None:
     """Nothing to load or configure: limits come with each task."""
 
 
-TASKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+TASKS = {**video_scan_child.TASKS, **audio_scan_child.TASKS}

@@ -25,7 +25,8 @@ SCAN_S = 3.0
 # A file that ends this much before it says it does was cut off. Audio often runs on by a part of a second.
 _CUT_OFF_S = 0.5
 _CUT_OFF_SHARE = 0.02
-_DECIMALS = 6
+# Of seconds, in results.
+DECIMALS = 6
 
 
 def video_probe(params: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def video_probe(params: dict[str, Any]) -> dict[str, Any]:
 def video_times(params: dict[str, Any]) -> dict[str, Any]:
     """`{path, max_pixels}` -> `{times_s}`: the presentation times of all packets, ascending."""
     with VideoReader(Path(params["path"]), params["max_pixels"]) as reader:
-        return {"times_s": [round(time_s, _DECIMALS) for time_s in _scan(reader, float("inf")).times_s]}
+        return {"times_s": [round(time_s, DECIMALS) for time_s in _scan(reader, float("inf")).times_s]}
 
 
 def video_frames(params: dict[str, Any]) -> dict[str, Any]:
@@ -92,10 +93,11 @@ def on_screen(reader: VideoReader, times_s: list[float]) -> Iterator[Decoded | s
             shown, coming = None, next(frames, None)
         while coming is not None and (shown is None or coming.time_s <= wanted_s):
             shown, coming = coming, next(frames, None)
-        yield _judged(shown, coming.after_gap if coming else reader.ends_damaged, wanted_s)
+        yield judged(shown, coming.after_gap if coming else reader.ends_damaged, wanted_s)
 
 
-def _judged(shown: Decoded | None, gap_follows: bool, wanted_s: float) -> Decoded | str:
+def judged(shown: Decoded | None, gap_follows: bool, wanted_s: float) -> Decoded | str:
+    """The frame on screen at a time if it can be trusted, else why not."""
     if shown is None:
         return "frame_damaged: nothing of this video can be decoded"
     if shown.damaged:
@@ -111,12 +113,12 @@ def _keep(found: Decoded | str, params: dict[str, Any], index: int) -> dict[str,
     rgb = to_rgb(found.frame, tuple(params["size_px"]), Turn.of(found.frame))
     folder = Path(params["out_dir"])
     name = f"frame-{index:06d}.rgb"
-    kept: dict[str, Any] = {"time_s": round(found.time_s, _DECIMALS), "name": name}
+    kept: dict[str, Any] = {"time_s": round(found.time_s, DECIMALS), "name": name}
     if params["thumbnail_px"]:
         small = thumbnail(rgb, params["thumbnail_px"])
         kept["thumbnail"] = {"name": f"thumb-{index:06d}.rgb", "width_px": small.shape[1], "height_px": small.shape[0]}
-        _write(folder / f"thumb-{index:06d}.rgb", small)
-    _write(folder / name, rgb)
+        write_rgb(folder / f"thumb-{index:06d}.rgb", small)
+    write_rgb(folder / name, rgb)
     return kept
 
 
@@ -129,7 +131,8 @@ def thumbnail(rgb: Rgb, side_px: int) -> Rgb:
     return small
 
 
-def _write(path: Path, rgb: Rgb) -> None:
+def write_rgb(path: Path, rgb: Rgb) -> None:
+    """Write a raw RGB file that is whole as soon as it has its name."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with pixel_file(part) as out:
         out.write(rgb.data)
@@ -147,7 +150,7 @@ def _facts(reader: VideoReader, first: Decoded) -> dict[str, Any]:
         "width_px": width_px,
         "height_px": height_px,
         "rotation_deg": turn.rotation_deg,
-        "start_s": round(reader.start_s, _DECIMALS),
+        "start_s": round(reader.start_s, DECIMALS),
         "codec": stream.codec_context.codec.canonical_name,
         "container": container.format.name.split(",")[0],
         "audio_codec": codec_name(audio[0]) if audio else None,

@@ -84,14 +84,12 @@ class SegmentEnd:
 
     `failed_s` are spans (start, end, reason) that cannot be decoded. `cuts_s` are the times of the frames right after
     a scene change; those beyond MOST_CUTS a segment are only counted, in `cuts_left_out`, and their frames are no
-    samples. `frames` were decoded; `skipped` more were not, since nothing was asked of them.
+    samples.
     """
 
     failed_s: tuple[tuple[float, float, str], ...] = ()
     cuts_s: tuple[float, ...] = ()
     cuts_left_out: int = 0
-    frames: int = 0
-    skipped: int = 0
 
 
 async def scan_segment(
@@ -172,4 +170,4 @@ def _sample(index: int, fields: dict[str, Any], facts: VideoFacts, out_dir: Path
 
 def _end(fields: dict[str, Any]) -> SegmentEnd:
     failed = tuple((float(start), float(end), str(reason)) for start, end, reason in fields["failed_s"])
-    return SegmentEnd(failed, tuple(fields["cuts_s"]), fields["cuts_left_out"], fields["frames"], fields["skipped"])
+    return SegmentEnd(failed, tuple(fields["cuts_s"]), fields["cuts_left_out"])

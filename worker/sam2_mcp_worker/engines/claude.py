@@ -11,7 +11,6 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines import retry
@@ -22,7 +21,6 @@ from sam2_mcp_worker.engines.claude_errors import (
     Failure,
     broken_off,
     cap_reached,
-    does_not_fit,
     no_time,
     rate_limited,
     unwritable,
@@ -31,6 +29,8 @@ from sam2_mcp_worker.engines.claude_models import ModelState, check_model
 from sam2_mcp_worker.engines.claude_prompt import SYSTEM, answer_schema, prompt_version, request_text
 from sam2_mcp_worker.engines.cost_ledger import CostLedger, Reservation
 from sam2_mcp_worker.engines.ports import Sight, TilePicture, VisionModel, Wanted
+from sam2_mcp_worker.engines.provider_access import checked_address, checked_key
+from sam2_mcp_worker.engines.provider_errors import does_not_fit
 from sam2_mcp_worker.engines.provider_trouble import UNREACHABLE_KEPT_S, TroubleMemory
 from sam2_mcp_worker.engines.purse import Purse
 from sam2_mcp_worker.engines.rate_pause import RatePause
@@ -283,7 +283,6 @@ class ClaudeVision:
 
     def status(self) -> dict[str, Any]:
         """What get_status and `doctor` tell; reads no disk and asks nobody."""
-        today = self._ledger.today
         trouble = self.trouble
         return {
             "sends_to": self._client.host,
@@ -291,15 +290,7 @@ class ClaudeVision:
             "in_flight": self._limiter.in_flight,
             "waiting": self._limiter.waiting,
             "max_in_flight": self._limiter.size,
-            "today": {
-                "day_utc": today.day,
-                "requests": today.spent.requests,
-                "input_tokens": today.spent.input_tokens,
-                "output_tokens": today.spent.output_tokens,
-                "usd": round(today.spent.usd, 6),
-                "reserved_usd": round(today.reserved_usd, 6),
-                "cap_usd": self._cap_usd,
-            },
+            "today": self._ledger.today.told(self._cap_usd),
             "trouble": None if trouble is None else trouble.public_text,
         }
 
@@ -320,28 +311,8 @@ def build_claude(settings: Settings) -> ClaudeVision:
     """
     key = settings.anthropic_api_key
     assert key is not None  # choose_vision has looked
-    text = key.get_secret_value().strip()
-    if not text.isascii() or not text.isprintable() or " " in text:
-        raise VisionError(
-            "auth",
-            "ANTHROPIC_API_KEY holds spaces or characters that no key has",
-            next_step=f"the operator copies the key anew and restarts the worker; {MEANWHILE}",
-        )
-    return ClaudeVision(settings, ClaudeClient(text, _checked_address(settings.anthropic_base_url)))
-
-
-def _checked_address(base_url: str | None) -> str:
+    text = checked_key(key, "ANTHROPIC_API_KEY", error=VisionError, meanwhile=MEANWHILE)
     # Never left to the SDK, which would take an empty variable for an address.
-    address = (base_url or DEFAULT_ADDRESS).strip()
-    try:
-        parts = urlsplit(address)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        good = False
-    if not good:
-        raise VisionError(
-            "gateway",
-            "ANTHROPIC_BASE_URL is no address of the form https://host or http://host:port",
-            next_step=f"the operator corrects or unsets it and restarts the worker; {MEANWHILE}",
-        )
-    return address
+    address = settings.anthropic_base_url or DEFAULT_ADDRESS
+    address = checked_address(address, "ANTHROPIC_BASE_URL", error=VisionError, meanwhile=MEANWHILE)
+    return ClaudeVision(settings, ClaudeClient(text, address))

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import anthropic
 import httpx2
 
-from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.engines import provider_errors
 from sam2_mcp_worker.engines.network_errors import NOT_SENT, may_open, network_reason, scrub
 from sam2_mcp_worker.engines.provider_errors import Kind
-from sam2_mcp_worker.engines.retry import How, may_retry, retry_after_s
+from sam2_mcp_worker.engines.retry import may_retry, retry_after_s
 from sam2_mcp_worker.engines.vision_errors import VisionError
 
 MEANWHILE = "texts are read by the local engine meanwhile"
@@ -41,20 +40,7 @@ SPEND_CODES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """`error` for the agent; `retry`: the same request may succeed, after `asked_s` if the server said so.
-
-    `plainer`: leaving out what older gateways do not know may help. `how` far the request came tells how often it is
-    tried again, and what it cost. `limits_rate`: it says the same of every request to that model.
-    """
-
-    error: VisionError
-    retry: bool = False
-    asked_s: float | None = None
-    plainer: bool = False
-    how: How = "busy"
-    limits_rate: bool = False
+Failure = provider_errors.Failure[VisionError]
 
 
 def explain(error: Exception, *, model_id: str, secret: str) -> Failure:
@@ -192,16 +178,4 @@ def unwritable() -> VisionError:
         "cap",
         "the record of what Claude costs cannot be written, so nothing is spent",
         next_step=f"the operator checks the folder `spending` in the data folder; {MEANWHILE}",
-    )
-
-
-def does_not_fit(error: VisionError, asked_s: float | None, until: Deadline) -> VisionError:
-    """Say how long the server asks for where that is the reason."""
-    if asked_s is None:
-        return error
-    return VisionError(
-        error.kind,
-        f"{error.what} and asks to wait {asked_s:.0f} s; {until.remaining_s():.1f} s are left",
-        next_step=f"call again in {asked_s:.0f} s",
-        private=error.private,
     )

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sam2_mcp_worker.spending import Usage
 
@@ -51,6 +51,18 @@ class Day:
     day: str
     spent: Usage = NOTHING
     reserved_usd: float = 0.0
+
+    def told(self, cap_usd: float) -> dict[str, Any]:
+        """For get_status."""
+        return {
+            "day_utc": self.day,
+            "requests": self.spent.requests,
+            "input_tokens": self.spent.input_tokens,
+            "output_tokens": self.spent.output_tokens,
+            "usd": round(self.spent.usd, 6),
+            "reserved_usd": round(self.reserved_usd, 6),
+            "cap_usd": cap_usd,
+        }
 
 
 @dataclass(frozen=True, slots=True)

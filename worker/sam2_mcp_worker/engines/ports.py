@@ -223,13 +223,15 @@ class Unheard:
 class Hearing:
     """What an engine heard in a piece. `language` is the one forced or detected (ISO 639-1), None if it tells none.
 
-    `again` says why another attempt may give more, as in `TileReading`.
+    `again` says why another attempt may give more, as in `TileReading`. `times` is `piece` where the engine tells no
+    times, so that the one segment spans the piece.
     """
 
     segments: tuple[SpokenSegment, ...]
     unheard: tuple[Unheard, ...] = ()
     language: str | None = None
     again: str = ""
+    times: Literal["segments", "piece"] = "segments"
 
 
 class Transcriber(Protocol):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Literal, TypeVar
 
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.engines.retry import How
 from sam2_mcp_worker.errors import WorkerError
 
 Kind = Literal[
@@ -31,3 +34,34 @@ class ProviderError(WorkerError):
     def __init__(self, kind: Kind, what: str, *, rule: str = "", next_step: str = "", private: str = "") -> None:
         super().__init__(f"{self.family}_{kind}", what, rule=rule, next_step=next_step, private=private)
         self.kind = kind
+
+
+Error = TypeVar("Error", bound=ProviderError)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure(Generic[Error]):
+    """`error` for the agent; `retry`: the same request may succeed, after `asked_s` if the server said so.
+
+    `plainer`: leaving out what older gateways do not know may help. `how` far the request came tells how often it is
+    tried again, and what it cost. `limits_rate`: it says the same of every request to that model.
+    """
+
+    error: Error
+    retry: bool = False
+    asked_s: float | None = None
+    plainer: bool = False
+    how: How = "busy"
+    limits_rate: bool = False
+
+
+def does_not_fit(error: Error, asked_s: float | None, until: Deadline) -> Error:
+    """Say how long the server asks for where that is the reason."""
+    if asked_s is None:
+        return error
+    return type(error)(
+        error.kind,
+        f"{error.what} and asks to wait {asked_s:.0f} s; {until.remaining_s():.1f} s are left",
+        next_step=f"call again in {asked_s:.0f} s",
+        private=error.private,
+    )

@@ -21,6 +21,7 @@ from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.tracks_file import MIME_TYPE, TrackedFrame
 from sam2_mcp_worker.media.video_pictures import draw_contact_sheet, draw_time_line
 from sam2_mcp_worker.media.video_write import PainterSpec, write_video
+from sam2_mcp_worker.pipelines.artifact_keeping import kept_artifact
 from sam2_mcp_worker.pipelines.frame_plan import choose_even
 from sam2_mcp_worker.pipelines.track_course import Course
 from sam2_mcp_worker.pipelines.track_report import tracks_of
@@ -179,13 +180,7 @@ class _Artifacts:
 
     async def _kept(self, kind: str, make: Callable[[], Awaitable[Artifact]]) -> Artifact:
         """The artifact of this kind that is there already, else a new one."""
-        artifacts = self._services.artifacts
-
-        async def compute() -> str:
-            return (await make()).handle
-
-        handle = await self._services.cache.get_or_compute(cache_key(kind, self._key), compute, fresh=artifacts.holds)
-        return (await asyncio.to_thread(artifacts.get, handle))[0]
+        return await kept_artifact(self._services, cache_key(kind, self._key), make)
 
     @property
     def _timeout_s(self) -> float:

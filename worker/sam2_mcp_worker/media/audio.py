@@ -17,6 +17,8 @@ from typing import Any
 
 from sam2_mcp_worker.execution.port import TaskRunner
 
+# Part of every cache key: raise it when the same file gives other stretches or pieces.
+SOUND_VERSION = 1
 # Voice activity costs 43 ms of processor time for a second of sound: a stretch takes the one scan child 3 s, after
 # which other jobs get their turn.
 STRETCH_S = 60.0
@@ -90,7 +92,10 @@ class DamagedSpan:
 
 @dataclass(frozen=True, slots=True)
 class SoundStretch:
-    """What became of `start_s` to `end_s`: pieces, silent and damaged spans are all of it, without overlap."""
+    """What became of `start_s` to `end_s`: pieces, silent and damaged spans are all of it, without overlap.
+
+    `goes_on` is only true of the last one: more sound lies behind the end that was expected, and nobody listened to it.
+    """
 
     number: int
     start_s: float
@@ -98,6 +103,7 @@ class SoundStretch:
     pieces: tuple[SoundPiece, ...]
     silent: tuple[SilentSpan, ...]
     damaged: tuple[DamagedSpan, ...]
+    goes_on: bool = False
 
 
 def stretch_count(facts: SoundFacts) -> int:
@@ -138,8 +144,8 @@ async def scan_sound(
     """
     params = {
         "path": str(path),
-        "track": facts.track,
         "begins_s": facts.begins_s,
+        "end_s": facts.end_s,
         "number": number,
         "count": stretch_count(facts),
         "stretch_s": STRETCH_S,
@@ -157,6 +163,7 @@ def _stretch(number: int, out_dir: Path, result: dict[str, Any]) -> SoundStretch
         tuple(_piece(out_dir, fields) for fields in result["pieces"]),
         tuple(SilentSpan(**fields) for fields in result["silent"]),
         tuple(DamagedSpan(**fields) for fields in result["damaged"]),
+        result["goes_on"],
     )
 
 

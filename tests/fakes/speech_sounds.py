@@ -1,0 +1,173 @@
+"""English speech by espeak-ng whose words and times are known, between silence, noise and tones.
+
+sound = join(said("insurance covers accidents"), silence(3), noise(2))      # int16 at 16 kHz, and sound.spoken
+write_sound(tmp_path / "a.mp3", sound)                                      # any container and codec of libav
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import av
+import espeakng_loader
+import numpy as np
+from av.audio.stream import AudioStream
+from numpy.typing import NDArray
+
+Samples = NDArray[np.int16]
+RATE_HZ = 16_000
+
+# Of speak_lib.h.
+_SYNCHRONOUS, _UTF8, _SPEED = 2, 1, 1
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
+# 40 words a minute less than usual: what a recogniser that is not to be tested itself gets right.
+_WORDS_PER_MINUTE = 135
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Words, and from when to when they sound."""
+
+    start_s: float
+    end_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Samples of 16 bit at 16 kHz, and what is spoken in them."""
+
+    samples: Samples
+    spoken: tuple[Spoken, ...] = ()
+
+    @property
+    def length_s(self) -> float:
+        """How long it lasts."""
+        return len(self.samples) / RATE_HZ
+
+
+class _Espeak:
+    """The library, of which a process can hold only one."""
+
+    def __init__(self) -> None:
+        self._lib = ctypes.CDLL(espeakng_loader.get_library_path())
+        data = str(espeakng_loader.get_data_path()).encode()
+        self._rate_hz = self._lib.espeak_Initialize(_SYNCHRONOUS, 0, data, 0)
+        self._lib.espeak_SetParameter(_SPEED, _WORDS_PER_MINUTE, 0)
+        self._parts: list[Samples] = []
+        self._callback = _CALLBACK(self._receive)  # kept: the library does not
+        self._lib.espeak_SetSynthCallback(self._callback)
+
+    def _receive(self, wave: ctypes._Pointer[ctypes.c_short], count: int, events: int | None) -> int:
+        if wave and count:
+            self._parts.append(np.ctypeslib.as_array(wave, (count,)).copy())
+        return 0
+
+    def say(self, text: str, voice: str) -> Samples:
+        """The samples at RATE_HZ, without the quiet before and behind."""
+        self._parts = []
+        self._lib.espeak_SetVoiceByName(voice.encode())
+        raw = text.encode()
+        self._lib.espeak_Synth(raw, len(raw) + 1, 0, 0, 0, _UTF8, None, None)
+        whole = np.concatenate(self._parts)
+        loud = np.flatnonzero(np.abs(whole.astype(np.int32)) > 200)
+        return _at_rate(whole[loud[0] : loud[-1] + 1], self._rate_hz)
+
+
+_espeak = cache(_Espeak)
+
+
+@cache
+def said(text: str, *, voice: str = "en-us") -> Sound:
+    """The text, spoken without quiet around it."""
+    samples = _espeak().say(text, voice)
+    return Sound(samples, (Spoken(0.0, len(samples) / RATE_HZ, text),))
+
+
+def silence(length_s: float) -> Sound:
+    """Nothing at all."""
+    return Sound(np.zeros(round(length_s * RATE_HZ), np.int16))
+
+
+def noise(length_s: float, *, level_dbfs: float = -30.0, seed: int = 1) -> Sound:
+    """White noise of that RMS level."""
+    length = round(length_s * RATE_HZ)
+    wave = np.random.default_rng(seed).standard_normal(length) * 10 ** (level_dbfs / 20) * 32768
+    return Sound(np.clip(wave, -32768, 32767).astype(np.int16))
+
+
+def music(length_s: float, *, level: float = 0.2) -> Sound:
+    """Chords of plucked strings, four a bar, with a bass drum."""
+    beat = RATE_HZ // 2
+    wave = np.zeros(round(length_s * RATE_HZ) + beat)
+    at = np.arange(beat) / RATE_HZ
+    chords = ((220.0, 277.2, 329.6), (246.9, 311.1, 370.0), (196.0, 246.9, 293.7), (174.6, 220.0, 261.6))
+    for number in range(len(wave) // beat):
+        tones = [np.sin(2 * np.pi * pitch * k * at) / k for pitch in chords[number // 4 % 4] for k in (1, 2, 3)]
+        drum = np.sin(2 * np.pi * 55 * at) * np.exp(-at * 12)
+        wave[number * beat : (number + 1) * beat] = np.sum(tones, axis=0) * np.exp(-at * 3) / 6 + drum
+    wave = wave[: round(length_s * RATE_HZ)]
+    return Sound((wave / max(1e-9, float(np.abs(wave).max())) * level * 32767).astype(np.int16))
+
+
+def join(*sounds: Sound) -> Sound:
+    """One after the other, with the times of what is spoken."""
+    spoken: list[Spoken] = []
+    at_s = 0.0
+    for sound in sounds:
+        spoken += [Spoken(s.start_s + at_s, s.end_s + at_s, s.text) for s in sound.spoken]
+        at_s += sound.length_s
+    return Sound(np.concatenate([sound.samples for sound in sounds]), tuple(spoken))
+
+
+def mix(sound: Sound, behind: Sound) -> Sound:
+    """Both at once, as long as the first."""
+    added = sound.samples.astype(np.int32) + np.resize(behind.samples, len(sound.samples))
+    return Sound(np.clip(added, -32768, 32767).astype(np.int16), sound.spoken)
+
+
+def write_sound(
+    path: Path,
+    sound: Sound,
+    *,
+    codec: str = "pcm_s16le",
+    rate_hz: int = RATE_HZ,
+    container: str | None = None,
+    channels: Sequence[float] = (1.0,),
+    begins_s: float = 0.0,
+    repeated: int = 1,
+) -> Path:
+    """Encode it, `repeated` times one after another.
+
+    `channels` are the factors with which it goes into each of one or two channels; `begins_s` is the time stamp of its
+    first sample.
+    """
+    with av.open(path, "w", format=container) as out:
+        layout = "mono" if len(channels) == 1 else "stereo"
+        stream = out.add_stream(codec, rate=rate_hz, layout=layout)
+        assert isinstance(stream, AudioStream)
+        at = round(begins_s * RATE_HZ)
+        rows = np.stack([(sound.samples * factor).astype(np.int16) for factor in channels])
+        for number in range(repeated):
+            for start in range(0, rows.shape[1], RATE_HZ):
+                block = np.ascontiguousarray(rows[:, start : start + RATE_HZ])
+                frame = av.AudioFrame.from_ndarray(block, format="s16p", layout=layout)
+                frame.sample_rate, frame.time_base = RATE_HZ, Fraction(1, RATE_HZ)
+                frame.pts = at + number * rows.shape[1] + start
+                out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    return path
+
+
+def _at_rate(samples: Samples, rate_hz: int) -> Samples:
+    frame = av.AudioFrame.from_ndarray(samples[None, :], format="s16", layout="mono")
+    frame.sample_rate = rate_hz
+    resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE_HZ)
+    parts = [part.to_ndarray() for part in (*resampler.resample(frame), *resampler.resample(None))]
+    whole: Samples = np.concatenate(parts, axis=1)[0]
+    return whole

@@ -1,0 +1,314 @@
+"""Sound tasks of the scan child: facts, and stretches cut into pieces of speech. See audio.py for the server's side.
+
+Keeps files open from one stretch to the next, with the laps around the border between them. What it keeps only saves
+work: the same stretch comes out whether anything was kept or not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import wave
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media import sound_cuts
+from sam2_mcp_worker.media.audio import LEVEL_S, SAMPLE_RATE_HZ
+from sam2_mcp_worker.media.sound_cuts import FRAME_SAMPLES
+from sam2_mcp_worker.media.sound_file import SOUND, OpenSound, open_sound
+from sam2_mcp_worker.media.sound_reader import Damage, Lap, LapReader, Samples, first_sound_s, timed_packets
+from sam2_mcp_worker.media.sound_voice import Voice
+
+# Looking through an hour of packets takes 1 s; where more time would be needed, the header is believed.
+SCAN_S = 5.0
+# A file that ends this much before it says it does was cut off; video_child.py has the same for pictures.
+_CUT_OFF_S = 0.5
+_CUT_OFF_SHARE = 0.02
+# Two calls at once each go on where they were; the third opens its file anew.
+_FILES_KEPT = 2
+# What no 16-bit sample is quieter than, apart from silence itself.
+_FLOOR_DBFS = -100.0
+_DECIMALS = 6
+
+
+def sound_probe(params: dict[str, Any]) -> dict[str, Any]:
+    """`{path, max_s}` -> the fields of `audio.SoundFacts`.
+
+    Raises:
+        WorkerError: no_audio_stream, sound_damaged, unsupported_sound, sound_encrypted, sound_too_long.
+    """
+    path = Path(params["path"])
+    with open_sound(path) as sound:
+        start_s = first_sound_s(sound)
+        if start_s is None:
+            raise SOUND.damaged("nothing of this sound can be decoded: it is damaged or empty")
+        facts = _facts(sound, start_s)
+    with open_sound(path) as sound:
+        facts |= _ends(sound, start_s)
+    length_s = facts["end_s"] - min(0.0, start_s)
+    if length_s > params["max_s"]:
+        raise WorkerError(
+            "sound_too_long",
+            f"the sound takes {length_s:.0f} s",
+            rule=f"at most {params['max_s']:.0f} s",
+            next_step="Cut it into parts",
+        )
+    return facts
+
+
+def sound_stretch(params: dict[str, Any]) -> dict[str, Any]:
+    """One stretch of the file.
+
+    Args:
+        params: `path`, `begins_s` and `end_s` (of all stretches), `number` (of this one), `count`, `stretch_s`,
+            `edge_s`, `out_dir`.
+
+    Returns:
+        `start_s`, `end_s`, `pieces`, `silent`, `damaged`, `goes_on`: the fields of `audio.SoundStretch`.
+    """
+    with _scan_of(params) as scan:
+        stretch = scan.stretch(params["number"])
+    pieces = [_keep(stretch, span, params, number) for number, span in enumerate(stretch.pieces())]
+    return {
+        "start_s": _seconds(stretch.first),
+        "end_s": _seconds(stretch.end),
+        "pieces": pieces,
+        "silent": [
+            {"start_s": _seconds(start), "end_s": _seconds(end), "loudness_dbfs": stretch.loudness(start, end)}
+            for start, end in stretch.silent()
+        ],
+        "damaged": [{"start_s": _seconds(a), "end_s": _seconds(b), "reason": why} for a, b, why in stretch.damaged],
+        "goes_on": stretch.goes_on,
+    }
+
+
+TASKS = {"sound_probe": sound_probe, "sound_stretch": sound_stretch}
+
+
+class Stretch:
+    """Sound from one edge to the next, and who speaks in it. Positions outside are samples of the file's time line."""
+
+    def __init__(self, first: int, samples: Samples, voice: list[float], damaged: list[Damage], begins: int) -> None:
+        self.first = first
+        self.end = first + len(samples)
+        self.goes_on = False
+        self.damaged = _on_frames(damaged, first, self.end)
+        self._samples = samples
+        self._voice = voice
+        self._levels = levels_dbfs(samples, FRAME_SAMPLES)
+        self._begins = min(max(begins, first), self.end)
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """Spans to be heard, none of which holds damage."""
+        return [span for start, end in self._whole() for span in self._cut(start, end)]
+
+    def silent(self) -> list[tuple[int, int]]:
+        """All that is neither in a piece nor damaged; what lies before the sound begins is a span of its own."""
+        taken = [*self.pieces(), *((start, end) for start, end, _ in self.damaged)]
+        edges = sorted([(self.first, self.first), *taken, (self.end, self.end)])
+        spans = [(before[1], after[0]) for before, after in pairwise(edges) if before[1] < after[0]]
+        cut = self._begins
+        return [part for a, b in spans for part in ((a, min(b, cut)), (max(a, cut), b)) if part[0] < part[1]]
+
+    def loudness(self, start: int, end: int) -> float | None:
+        """Mean level; None before the sound begins."""
+        return None if end <= self._begins else _dbfs(self.samples(start, end))
+
+    def samples(self, start: int, end: int) -> Samples:
+        """The sound of a span."""
+        return self._samples[start - self.first : end - self.first]
+
+    def _whole(self) -> list[tuple[int, int]]:
+        edges = [(self.first, self.first), *((start, end) for start, end, _ in self.damaged), (self.end, self.end)]
+        return [(before[1], after[0]) for before, after in pairwise(edges) if before[1] < after[0]]
+
+    def _cut(self, start: int, end: int) -> list[tuple[int, int]]:
+        frames = slice((start - self.first) // FRAME_SAMPLES, -(-(end - self.first) // FRAME_SAMPLES))
+        found = sound_cuts.pieces(self._voice[frames], self._levels[frames])
+        return [(start + a * FRAME_SAMPLES, min(start + b * FRAME_SAMPLES, end)) for a, b in found]
+
+
+class _Scan:
+    """An open file, and the laps between which the last edge lies."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self._files = ExitStack()
+        sound = self._files.enter_context(open_sound(Path(params["path"])))
+        first, end = _samples(params["begins_s"]), _samples(params["end_s"])
+        self._count: int = params["count"]
+        self._edge_frames = _samples(params["edge_s"]) // FRAME_SAMPLES
+        self._reader = LapReader(sound, first, _samples(params["stretch_s"]), self._count, end)
+        self._laps: dict[int, tuple[Lap, Voice]] = {}
+
+    def close(self) -> None:
+        self._files.close()
+
+    def can_reach(self, number: int) -> bool:
+        """Whether lap `number` is at hand or lies ahead."""
+        return number in self._laps or number >= self._reader.next
+
+    def stretch(self, number: int) -> Stretch:
+        """What lies between the edges in lap `number` and in the next one."""
+        lap, voice = self._lap(number)
+        start = self._edge(number)
+        samples, speech, damaged = lap.samples, voice.probabilities(), lap.damaged
+        if number + 1 < self._count:
+            after, after_voice = self._lap(number + 1)
+            edge = self._edge(number + 1)
+            samples = np.concatenate([samples, after.samples[: edge * FRAME_SAMPLES]])
+            speech = speech + after_voice.probabilities(edge)
+            damaged = damaged + after.damaged
+        skipped = start * FRAME_SAMPLES
+        stretch = Stretch(lap.first + skipped, samples[skipped:], speech[start:], damaged, lap.begins)
+        stretch.goes_on = lap.goes_on
+        return stretch
+
+    def _lap(self, number: int) -> tuple[Lap, Voice]:
+        if number not in self._laps:
+            self._reader.skip_to(number)
+            lap = self._reader.read()
+            self._laps = {known: kept for known, kept in self._laps.items() if known == number - 1}
+            self._laps[number] = (lap, Voice(lap.samples))
+        return self._laps[number]
+
+    def _edge(self, number: int) -> int:
+        """The frame of a lap at which its stretch begins."""
+        if number == 0:
+            return 0
+        lap, voice = self._lap(number)
+        levels = levels_dbfs(lap.samples[: self._edge_frames * FRAME_SAMPLES], FRAME_SAMPLES)
+        return sound_cuts.best_pause(voice.probabilities(self._edge_frames), levels)
+
+
+_scans: OrderedDict[tuple[Any, ...], _Scan] = OrderedDict()
+
+
+@contextmanager
+def _scan_of(params: dict[str, Any]) -> Iterator[_Scan]:
+    """The scan of this file that is kept, if it has not gone past the wanted stretch, else a new one; kept if all
+    went well."""
+    stat = Path(params["path"]).stat()
+    names = ("path", "begins_s", "end_s", "count", "stretch_s", "edge_s")
+    key = (stat.st_ino, stat.st_size, stat.st_mtime_ns, *(params[name] for name in names))
+    scan = _scans.pop(key, None)
+    if scan is not None and not scan.can_reach(params["number"]):
+        scan.close()
+        scan = None
+    while scan is None and len(_scans) >= _FILES_KEPT:
+        _scans.popitem(last=False)[1].close()
+    scan = scan or _Scan(params)
+    try:
+        yield scan
+    except BaseException:
+        scan.close()
+        raise
+    _scans[key] = scan
+
+
+def close_scans() -> None:
+    """Close all files that are kept."""
+    while _scans:
+        _scans.popitem()[1].close()
+
+
+def levels_dbfs(samples: Samples, step: int) -> list[float]:
+    """The mean level of each `step` samples; the last ones may be fewer."""
+    starts = np.arange(0, len(samples), step)
+    power = np.add.reduceat(np.square(samples.astype(np.float64)), starts) / np.diff([*starts, len(samples)])
+    return [_in_db(float(value)) for value in power]
+
+
+def _dbfs(samples: Samples) -> float:
+    return _in_db(float(np.square(samples.astype(np.float64)).mean()))
+
+
+def _in_db(power: float) -> float:
+    return round(max(_FLOOR_DBFS, 10 * float(np.log10(max(power, 1e-9) / 32768.0**2))), 1)
+
+
+def _keep(stretch: Stretch, span: tuple[int, int], params: dict[str, Any], number: int) -> dict[str, Any]:
+    samples = stretch.samples(*span)
+    name = f"piece-{params['number']:05d}-{number:03d}.wav"
+    path = Path(params["out_dir"]) / name
+    part = path.with_name(f"{name}.{os.getpid()}.part")
+    with wave.open(str(part), "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(SAMPLE_RATE_HZ)
+        out.writeframes(samples.astype("<i2").tobytes())
+    part.replace(path)
+    return {
+        "start_s": _seconds(span[0]),
+        "duration_s": _seconds(span[1] - span[0]),
+        "name": name,
+        "loudness_dbfs": _dbfs(samples),
+        "levels_dbfs": levels_dbfs(samples, _samples(LEVEL_S)),
+        "sha256": hashlib.sha256(samples.astype("<i2").tobytes()).hexdigest(),
+    }
+
+
+def _on_frames(damaged: list[Damage], first: int, end: int) -> list[Damage]:
+    """Damage within [first, end) widened to whole frames of the stretch, those that touch made one."""
+    widened: list[Damage] = []
+    for start, stop, reason in sorted(damaged):
+        start = first + max(0, start - first) // FRAME_SAMPLES * FRAME_SAMPLES
+        stop = min(end, first - (first - stop) // FRAME_SAMPLES * FRAME_SAMPLES)
+        start = max(start, widened[-1][1]) if widened else start
+        if start >= stop:
+            continue
+        if widened and widened[-1][1:] == (start, reason):
+            widened[-1] = (widened[-1][0], stop, reason)
+        else:
+            widened.append((start, stop, reason))
+    return widened
+
+
+def _samples(seconds: float) -> int:
+    return round(seconds * SAMPLE_RATE_HZ)
+
+
+def _seconds(samples: int) -> float:
+    return round(samples / SAMPLE_RATE_HZ, _DECIMALS)
+
+
+def _facts(sound: OpenSound, start_s: float) -> dict[str, Any]:
+    context, container = sound.stream.codec_context, sound.container
+    language = sound.stream.metadata.get("language", "und")
+    return {
+        "start_s": round(start_s, _DECIMALS),
+        "codec": context.codec.canonical_name,
+        "container": container.format.name.split(",")[0],
+        "channels": context.channels,
+        "sample_rate_hz": context.sample_rate,
+        "language": None if language == "und" else language,
+        "track": sound.number,
+        "tracks": len(container.streams.audio),
+        "has_video": sound.has_video,
+    }
+
+
+def _ends(sound: OpenSound, start_s: float) -> dict[str, Any]:
+    """Where the sound ends, by its packets or, where they are too many to be looked through, by the header."""
+    stream = sound.stream
+    stated_s = start_s
+    if stream.duration and stream.time_base:
+        stated_s = float(((stream.start_time or 0) + stream.duration) * stream.time_base - sound.zero_s)
+    stops_s = time.monotonic() + SCAN_S
+    end_s, whole = start_s, True
+    for timed in timed_packets(sound):
+        end_s = max(end_s, timed.end_s)
+        if time.monotonic() > stops_s:
+            whole = False
+            break
+    if not whole:
+        return {"end_s": round(max(end_s, stated_s), _DECIMALS), "stated_end_s": None}
+    cut_off = stated_s - end_s > max(_CUT_OFF_S, _CUT_OFF_SHARE * stated_s)
+    return {"end_s": round(end_s, _DECIMALS), "stated_end_s": round(stated_s, 3) if cut_off else None}

@@ -5,6 +5,7 @@ Owns how segments that are done, failed, under way or not begun become the looks
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -124,10 +125,10 @@ def cover(looks: VideoLooks) -> VideoCoverage:
 
 def _unread(looks: VideoLooks) -> list[Span]:
     """The time of frames that could not be read."""
-    ends = [*(look.time_s for look in looks.looks[1:]), looks.asked.end_s]
-    spans = [
-        Span(look.time_s, end_s, look.failed) for look, end_s in zip(looks.looks, ends, strict=True) if look.failed
-    ]
+    nexts = itertools.chain((look.time_s for look in looks.looks[1:]), [looks.asked.end_s])
+    # Without a single look there is no end either.
+    pairs = zip(looks.looks, nexts, strict=False)
+    spans = [Span(look.time_s, end_s, look.failed) for look, end_s in pairs if look.failed]
     return clipped(spans, looks.asked)
 
 

@@ -22,6 +22,7 @@ _PATHS = {
     "segment_image": "M5 5h4M13 5h6v5M19 14v5h-5M10 19H5v-5M5 10V5",
     "track_video": "M3 18l6-6 4 4 7-9M15 7h5v5",
     "inspect_pdf": "M6 3h8l4 4v14H6zM9 12h6M9 16h6",
+    "inspect_video": "M3 4h18v16H3zM7 4v16M3 12h4M11 9l6 3-6 3z",
     "transcribe_audio": "M4 10v4M8 7v10M12 4v9M16 8v6M4 20h16",
     "redact_media": "M4 5h16M4 10h16v4H4zM4 12h16M4 19h9",
     "text": "M6 3h8l4 4v14H6zM9 12h6",

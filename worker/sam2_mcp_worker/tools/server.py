@@ -38,6 +38,7 @@ from sam2_mcp_worker.tools import (
     get_status,
     inspect_image,
     inspect_pdf,
+    inspect_video,
     read_text,
     redact_media,
     segment_image,
@@ -206,6 +207,7 @@ def build_tool_server(services: Services) -> ToolServer:
         segment_image,
         track_video,
         inspect_pdf,
+        inspect_video,
         transcribe_audio,
         redact_media,
     )

@@ -1,0 +1,133 @@
+"""What of a video's findings goes into which call: texts once each, findings as they are by now."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sam2_mcp_worker.checks.exposure import Check, Exposure, Exposures, Stretch
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.pipelines.frame_looks import Span
+from sam2_mcp_worker.pipelines.text_tracks import TextTrack
+from sam2_mcp_worker.pipelines.video_delivery import (
+    MAX_SPANS,
+    SHOWINGS_TOLD,
+    Told,
+    chars,
+    from_cursor,
+    next_texts,
+    tellable,
+    to_cursor,
+    told_findings,
+    told_smallest,
+    told_spans,
+    told_text,
+)
+from sam2_mcp_worker.pipelines.video_findings import (
+    LabelFinding,
+    PhraseFinding,
+    Place,
+    SmallestText,
+    VideoFindings,
+)
+
+KEY = "a" * 64
+BOX = (10, 20, 110, 40)
+
+
+def showings(count: int) -> Exposures:
+    shown = [
+        Exposure(at - 0.5, at, at + 1, at + 1.5, (Stretch(at, at + 1),)) for at in (3.0 * i + 1 for i in range(count))
+    ]
+    return Exposures(tuple(shown))
+
+
+def track(number: int, *, closed: bool = True, text: str = "") -> TextTrack:
+    words = text or f"문구 {number}"
+    check = Check("min_exposure_s", 1.0, 1.0, "met")
+    return TextTrack(
+        str(number), words, 0.912, BOX, BOX, 14.04, 0.078, 3, 1.0, 2.0, showings(1), closed=closed, checks=(check,)
+    )
+
+
+def findings(texts: tuple[TextTrack, ...] = (), count: int = 1) -> VideoFindings:
+    label = LabelFinding("coin", "shown", frames=3, exposures=showings(count), greatest=Place(1.0, BOX, 20.0))
+    phrase = PhraseFinding("만기 환급금", "shown", score=1.0, read_as="만기 환급금", exposures=showings(count))
+    return VideoFindings((label,), (phrase,), texts, (), None)
+
+
+@given(st.lists(st.integers(1, 400), max_size=12), st.integers(0, 800))
+def test_over_the_calls_every_text_is_told_once_and_in_order(lengths: list[int], budget: int) -> None:
+    tracks = [track(i, text="가" * length) for i, length in enumerate(lengths)]
+    told: list[int] = []
+    while len(told) < len(tracks):
+        new = next_texts(tracks, len(told), budget)
+        assert new, "every call gets on"
+        assert len(new) == 1 or sum(chars(one) for one in new) <= budget
+        told += [one["number"] for one in new]
+    assert told == list(range(1, len(tracks) + 1))
+    assert next_texts(tracks, len(told), budget) == []
+
+
+def test_what_may_still_change_waits_until_the_range_is_complete() -> None:
+    over, open_ = track(1), track(2, closed=False)
+    assert list(tellable(findings((over, open_)), complete=False)) == [over]
+    assert list(tellable(findings((over, open_)), complete=True)) == [over, open_]
+
+
+def test_a_cursor_carries_what_was_told_and_fits_its_request_only() -> None:
+    told = Told(17, frozenset({2, 3, 9}))
+    cursor = to_cursor("inspect_video", KEY, told)
+    assert from_cursor(cursor, "inspect_video", KEY, 10) == told
+    assert from_cursor(" ", "inspect_video", KEY, 10) == Told()
+    for other in (("inspect_video", "b" * 64, 10), ("inspect_pdf", KEY, 10), ("inspect_video", KEY, 5)):
+        with pytest.raises(WorkerError, match="cursor_invalid"):
+            from_cursor(cursor, *other)
+
+
+def test_showings_are_told_as_many_as_fit_and_the_rest_is_counted() -> None:
+    many = findings(count=40)
+    whole, small = told_findings(many, 40_000), told_findings(many, 4000)
+    assert len(whole.labels[0]["exposures_s"]) == SHOWINGS_TOLD[0]
+    assert whole.labels[0]["more_exposures"] == 40 - SHOWINGS_TOLD[0]
+    assert small.chars <= 2000
+    assert small.labels[0]["surely_s"] == whole.labels[0]["surely_s"] == 40.0
+    assert small.labels[0]["exposures_s"][0] == [0.5, 1.0, 2.0, 2.5]
+
+
+def test_facts_are_short_and_say_nothing_where_there_is_nothing_to_say() -> None:
+    assert told_text(7, track(1)) == {
+        "number": 7,
+        "text": "문구 1",
+        "box_xyxy_px": [10, 20, 110, 40],
+        "height_px": 14.0,
+        "confidence": 0.91,
+        "frames": 3,
+        "exposures_s": [[0.5, 1.0, 2.0, 2.5]],
+        "surely_s": 1.0,
+        "at_most_s": 2.0,
+        "verdicts": {"min_exposure_s": "met"},
+    }
+    unseen = VideoFindings(
+        (LabelFinding("seal", "not_shown"),), (PhraseFinding("원금", "cannot_tell", "why"),), (), (), None
+    )
+    told = told_findings(unseen, 4000)
+    assert told.labels == [{"label": "seal", "state": "not_shown", "frames": 0}]
+    assert told.phrases == [{"phrase": "원금", "state": "cannot_tell", "reason": "why", "score": 0.0, "frames": 0}]
+    assert told_smallest(None) is None
+    assert told_smallest(SmallestText("작은", Place(1.23456, BOX, 9.04), 0.0251)) == {
+        "text": "작은",
+        "time_s": 1.235,
+        "box_xyxy_px": [10, 20, 110, 40],
+        "height_px": 9.0,
+        "share": 0.0251,
+    }
+
+
+def test_of_a_broken_video_the_first_spans_are_told() -> None:
+    spans = [Span(float(i), i + 0.5, "torn") for i in range(30)]
+    told = told_spans(spans)
+    assert told is not None
+    assert len(told) == MAX_SPANS
+    assert told_spans([]) is None

@@ -39,7 +39,7 @@ class ProviderError(WorkerError):
 Error = TypeVar("Error", bound=ProviderError)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots Python 3.11 cannot call it by the name of a type it is made for
 class Failure(Generic[Error]):
     """`error` for the agent; `retry`: the same request may succeed, after `asked_s` if the server said so.
 

@@ -18,7 +18,8 @@ _DIGITS = r"\d+(?:[.,]\d+)*"
 _UNIT = "[십백천만억조]"
 # Spaces are kept or lost by readers as they like: "1 억 5천만" is one amount, "1억 2026" two.
 _AMOUNT = rf"{_DIGITS}(?:\s?{_UNIT}+(?:{_DIGITS}|\s{_DIGITS}(?=\s?{_UNIT}))?)*"
-_NEGATION = r"않|아니|없|못|불가|제외|금지|n[o']t\b|cannot|\b(?:without|no|never)\b"
+# Of several syllables only those that no two words make where they meet ("보험금 지급" holds 금지).
+_NEGATION = r"않|아니|없|못|(?<!환)불가|제외|n[o']t\b|cannot|\b(?:without|no|never)\b"
 _TOKEN = re.compile(rf"(?P<number>{_AMOUNT})|(?P<negation>{_NEGATION})", re.IGNORECASE)
 _PART = re.compile(rf"({_DIGITS})?({_UNIT}*)")
 # Letters that readers give for digits, where a digit or a unit stands beside them.

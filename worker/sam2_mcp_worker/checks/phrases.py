@@ -8,8 +8,9 @@ the letters, with Hangul taken apart, keeps present phrases apart from absent on
 from __future__ import annotations
 
 import functools
+import itertools
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,8 @@ EDGE_MIN_LETTERS = 4
 # The longest mandatory wording known (protection of deposits) has 190 characters.
 MAX_PHRASE_CHARS = 300
 MAX_PHRASES = 20
+# Places of one phrase in one frame that are looked at for the right numbers.
+MAX_PLACES = 8
 
 MatchState = Literal["present", "altered", "review", "absent"]
 
@@ -121,22 +124,39 @@ def _prints_nothing(char: str) -> bool:
 
 
 def match_phrase(phrase: Phrase, lines: Sequence[str]) -> PhraseMatch:
-    """The place in the lines, read one after the other, that resembles the phrase most."""
+    """The place in the lines, read one after the other, that resembles the phrase most.
+
+    Of several places one where its tokens are the same comes first: "2억원" may stand above "1억원".
+    """
     page = _page(lines)
-    start = page.letters.find(phrase.letters) if phrase.letters else -1
-    if start >= 0:
-        return _described(phrase, page, 1.0, start, start + len(phrase.letters))
-    if len(phrase.letters) < SHORT_LETTERS or not page.letters:
-        return PhraseMatch("absent", 0.0)
+    best = PhraseMatch("absent", 0.0)
+    for place in itertools.islice(_places(phrase, page.letters), MAX_PLACES):
+        match = _described(phrase, page, *place)
+        if match.state == "present":
+            return match
+        if best.state == "absent" or (match.state == "altered" and best.state == "review"):
+            best = match
+    return best
+
+
+def _places(phrase: Phrase, page: str) -> Iterator[tuple[float, int, int]]:
+    """Likeness, start and end of places, those that are the same first, then the more alike ones."""
+    start = page.find(phrase.letters)
+    while start >= 0:
+        yield 1.0, start, start + len(phrase.letters)
+        start = page.find(phrase.letters, start + 1)
+    if len(phrase.letters) < SHORT_LETTERS:
+        return
     # Blank letters around it: else only that part of the phrase is compared which reaches over the edge of the page.
     blank = "\0" * len(phrase.letters)
-    found = fuzz.partial_ratio_alignment(
-        phrase.letters, blank + page.letters + blank, score_cutoff=100 * phrase.review_at
-    )
-    if found is None:
-        return PhraseMatch("absent", 0.0)
-    start, end = found.dest_start - len(blank), found.dest_end - len(blank)
-    return _described(phrase, page, found.score / 100, max(0, start), min(len(page.letters), end))
+    padded = blank + page + blank
+    while True:
+        found = fuzz.partial_ratio_alignment(phrase.letters, padded, score_cutoff=100 * phrase.review_at)
+        if found is None:
+            return
+        start, end = found.dest_start - len(blank), found.dest_end - len(blank)
+        yield found.score / 100, max(0, start), min(len(page), end)
+        padded = padded[: found.dest_start] + blank[: end - start] + padded[found.dest_end :]
 
 
 def _described(phrase: Phrase, page: _Page, score: float, start: int, end: int) -> PhraseMatch:
@@ -145,7 +165,7 @@ def _described(phrase: Phrase, page: _Page, score: float, start: int, end: int) 
     read_as = " ".join(page.text[first:last].split())
     if score < phrase.present_at:
         return PhraseMatch("review", score, lines, read_as)
-    unlike = _token_differences(phrase, page, start, end) if score < 1.0 else ()
+    unlike = _token_differences(phrase, page, start, end)
     return PhraseMatch("altered" if unlike else "present", score, lines, read_as, unlike)
 
 

@@ -1,112 +1,66 @@
 """What the looks at a video add up to: per label, phrase and line of text, when it was on screen and how large.
 
-Owns the words of the result (shown, altered, review, not shown, cannot tell) and what each rests on. Knows no engine,
-no decoder and no call: the same looks give the same findings, however many calls it took to get them.
+Owns putting the parts together. Knows no engine, no decoder and no call: the same looks give the same findings,
+however many calls it took to get them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
 
-from sam2_mcp_worker.checks.exposure import Check, Exposures
+from sam2_mcp_worker.checks.exposure import Check
 from sam2_mcp_worker.checks.rule_packs import VideoRules
-from sam2_mcp_worker.engines.ports import Box
 from sam2_mcp_worker.pipelines.frame_looks import VideoLooks
-from sam2_mcp_worker.pipelines.text_tracks import TextTrack
+from sam2_mcp_worker.pipelines.look_moments import LookMoments
+from sam2_mcp_worker.pipelines.text_tracks import SURE, TextTrack, text_tracks
+from sam2_mcp_worker.pipelines.video_finding_types import (
+    LabelFinding,
+    PhraseFinding,
+    Place,
+    SmallestText,
+    VideoFindings,
+)
+from sam2_mcp_worker.pipelines.video_labels import find_labels
+from sam2_mcp_worker.pipelines.video_phrases import find_phrases
+from sam2_mcp_worker.pipelines.video_rules import height_checks, time_checks
 
+__all__ = ["LabelFinding", "PhraseFinding", "Place", "SmallestText", "VideoFindings", "find_all"]
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where something stands in the frame at `time_s`: pixels of the upright frame."""
-
-    time_s: float
-    box_xyxy_px: Box
-    height_px: float
-
-
-@dataclass(frozen=True, slots=True)
-class LabelFinding:
-    """One label over the whole range.
-
-    `frames` are the samples that show it. `greatest` is the tallest region that bears it, `smallest_text` the place
-    with the smallest text inside such a region. Shares are of the frame's height. `most_at_once` counts regions in one
-    frame. `not_shown` is only said when every sample of a complete range was looked at for it; else `reason` says why
-    it is `cannot_tell`.
-    """
-
-    label: str
-    state: Literal["shown", "not_shown", "cannot_tell"]
-    reason: str = ""
-    frames: int = 0
-    first_s: float | None = None
-    last_s: float | None = None
-    exposures: Exposures = field(default_factory=Exposures)
-    greatest: Place | None = None
-    greatest_share: float | None = None
-    smallest_text: Place | None = None
-    smallest_text_share: float | None = None
-    most_at_once: int = 0
-    checks: tuple[Check, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PhraseFinding:
-    """One asked phrase over the whole range.
-
-    `shown`: read word by word or with slips of reading; `altered`: read, but numbers, dates or negations differ
-    (`differences`, "1억원 -> 5천만원") wherever it was read; `review`: something like it was read, a person has to look.
-    `places` are all places with the phrase, rising by time (for one that wraps over lines: one box around them);
-    `place` is the one that resembles it most, `read_as` what was read there, `score` 0-1 how alike. `smallest` is the
-    place with the smallest text. `exposures` are those of the state.
-    """
-
-    phrase: str
-    state: Literal["shown", "altered", "review", "not_shown", "cannot_tell"]
-    reason: str = ""
-    score: float = 0.0
-    read_as: str = ""
-    differences: tuple[str, ...] = ()
-    frames: int = 0
-    first_s: float | None = None
-    last_s: float | None = None
-    exposures: Exposures = field(default_factory=Exposures)
-    place: Place | None = None
-    smallest: Place | None = None
-    smallest_share: float | None = None
-    places: tuple[Place, ...] = ()
-    checks: tuple[Check, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SmallestText:
-    """The smallest text that was read surely enough to be one, in the whole range."""
-
-    text: str
-    place: Place
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class VideoFindings:
-    """All findings of the range as it is known by now.
-
-    `texts` come in the order in which they were over: first those that no later look can change (`closed`), so that
-    the closed ones of an earlier call are the first ones of a later call; then the open ones. `cuts_s` are the times of
-    the first frames behind cuts. `checks` are those of the smallest text of all.
-    """
-
-    labels: tuple[LabelFinding, ...]
-    phrases: tuple[PhraseFinding, ...]
-    texts: tuple[TextTrack, ...]
-    cuts_s: tuple[float, ...]
-    smallest_text: SmallestText | None
-    checks: tuple[Check, ...] = ()
+# One letter alone is more often a speck or an edge than text.
+_TEXT_MIN_LETTERS = 2
 
 
 def find_all(
     looks: VideoLooks, phrases: Sequence[str], labels: Sequence[str], rules: VideoRules | None
 ) -> VideoFindings:
     """All findings of the looks. Takes up to seconds for hours of video: call it in a thread."""
-    raise NotImplementedError
+    moments = LookMoments(looks)
+    texts = tuple(
+        dataclasses.replace(track, checks=_track_checks(track, looks, rules)) for track in text_tracks(looks, moments)
+    )
+    smallest = _smallest_text(texts)
+    return VideoFindings(
+        labels=find_labels(looks, moments, labels, rules),
+        phrases=find_phrases(looks, moments, phrases, rules),
+        texts=texts,
+        cuts_s=tuple(look.time_s for look in looks.looks if look.kind == "after_cut"),
+        smallest_text=smallest,
+        checks=height_checks(rules, smallest.place.height_px if smallest else None, looks.height_px),
+    )
+
+
+def _track_checks(track: TextTrack, looks: VideoLooks, rules: VideoRules | None) -> tuple[Check, ...]:
+    return (*time_checks(rules, track.exposures), *height_checks(rules, track.height_px, looks.height_px))
+
+
+def _smallest_text(texts: Sequence[TextTrack]) -> SmallestText | None:
+    track = min(filter(_is_text, texts), key=lambda track: track.height_px, default=None)
+    if track is None:
+        return None
+    return SmallestText(track.text, Place(track.first_s, track.box_xyxy_px, track.height_px), track.height_share)
+
+
+def _is_text(track: TextTrack) -> bool:
+    letters = sum(character.isalnum() for character in track.text)
+    return track.height_px > 0 and track.confidence >= SURE and letters >= _TEXT_MIN_LETTERS

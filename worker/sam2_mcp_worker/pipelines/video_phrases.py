@@ -1,0 +1,190 @@
+"""One phrase over the frames of a video: where it was read, how alike, and whether its numbers are the same.
+
+Owns which frames are worth a close look: most lines of a long video have nothing of a phrase, which a cheap comparison
+of single lines tells. What a likeness means is told by checks/phrases.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rapidfuzz import fuzz, process
+
+from sam2_mcp_worker.checks.phrases import (
+    SHORT_LETTERS,
+    MatchState,
+    Phrase,
+    PhraseMatch,
+    letters,
+    match_phrase,
+    phrase_of,
+)
+from sam2_mcp_worker.checks.rule_packs import VideoRules
+from sam2_mcp_worker.engines.ports import TextLine
+from sam2_mcp_worker.pipelines.frame_looks import FrameLook, VideoLooks
+from sam2_mcp_worker.pipelines.look_moments import LookMoments
+from sam2_mcp_worker.pipelines.video_absence import why_unsure
+from sam2_mcp_worker.pipelines.video_finding_types import PhraseFinding, Place
+from sam2_mcp_worker.pipelines.video_rules import height_checks, smallest_place, time_checks
+
+# A line may have something of a phrase from this likeness on: of two lines that share a phrase, the better one has
+# 0.67 when it is read without slips, and 0.5 with 25 % of them.
+_LINE_PERCENT = 50.0
+# Lines that are this much of a phrase together are worth a close look.
+_WORTH_SHARE = 0.35
+# A letter of print that can be read is at least 6 px high and half as wide: less unread ink cannot hide a phrase.
+_LETTER_AREA_PX = 18
+
+_BY_RANK: tuple[MatchState, ...] = ("present", "altered", "review")
+_SAID: dict[MatchState, Literal["shown", "altered", "review"]] = {
+    "present": "shown",
+    "altered": "altered",
+    "review": "review",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A phrase in one look."""
+
+    index: int
+    match: PhraseMatch
+    place: Place
+
+
+def find_phrases(
+    looks: VideoLooks, moments: LookMoments, phrases: Sequence[str], rules: VideoRules | None
+) -> tuple[PhraseFinding, ...]:
+    """One finding for each phrase, in their order."""
+    distinct = _DistinctLines(looks.looks) if phrases else None
+    findings: list[PhraseFinding] = []
+    for text in phrases:
+        phrase = phrase_of(text)
+        found = list(_matches(phrase, looks.looks, distinct)) if distinct else []
+        findings.append(_finding(phrase, found, looks, moments, rules))
+    return tuple(findings)
+
+
+class _DistinctLines:
+    """The different texts of all looks, and which look has which."""
+
+    def __init__(self, looks: Sequence[FrameLook]) -> None:
+        numbers: dict[str, int] = {}
+        self.of_look = [[numbers.setdefault(line.text, len(numbers)) for line in look.lines] for look in looks]
+        self.texts = list(numbers)
+        self.letters = [letters(text) for text in self.texts]
+
+    def weights(self, phrase: Phrase) -> dict[int, float]:
+        """For each text that may hold something of the phrase: how much of it, 0-1."""
+        wanted = phrase.letters
+        scored = process.extract(
+            wanted, self.letters, scorer=fuzz.partial_ratio, score_cutoff=_LINE_PERCENT, limit=None
+        )
+        weights: dict[int, float] = {}
+        for text, percent, number in scored:
+            if len(text) >= SHORT_LETTERS or text in wanted or wanted in text:
+                weights[number] = percent / 100 * min(1.0, len(text) / len(wanted))
+        return weights
+
+
+def _matches(phrase: Phrase, looks: Sequence[FrameLook], distinct: _DistinctLines) -> Iterator[_Found]:
+    weights = distinct.weights(phrase)
+    known: dict[tuple[int, ...], PhraseMatch] = {}
+    for index, numbers in enumerate(distinct.of_look):
+        picked = _worth_a_look(phrase, numbers, weights, distinct)
+        if not picked:
+            continue
+        key = tuple(numbers[position] for position in picked)
+        match = known.get(key)
+        if match is None:
+            match = known[key] = match_phrase(phrase, [distinct.texts[number] for number in key])
+        if match.state != "absent":
+            yield _Found(index, match, _place(looks[index], [picked[line] for line in match.lines]))
+
+
+def _worth_a_look(
+    phrase: Phrase, numbers: Sequence[int], weights: dict[int, float], distinct: _DistinctLines
+) -> list[int]:
+    """Positions of the lines of a look that may hold the phrase, and of their neighbours; none when there is nothing.
+
+    A line that holds the end of a phrase and much else resembles it too little by itself, but stands beside one that
+    does not. Lines of another column that stand between two of the phrase's are left out.
+    """
+    total = sum(weights.get(number, 0.0) for number in numbers)
+    if total < _WORTH_SHARE:
+        return []
+    picked: set[int] = set()
+    for position, number in enumerate(numbers):
+        if number in weights:
+            picked |= {position - 1, position, position + 1}
+    return sorted(position for position in picked if 0 <= position < len(numbers))
+
+
+def _place(look: FrameLook, positions: Sequence[int]) -> Place:
+    lines: list[TextLine] = [look.lines[position] for position in positions]
+    boxes = [line.box_xyxy_px for line in lines]
+    around = (
+        min(box[0] for box in boxes),
+        min(box[1] for box in boxes),
+        max(box[2] for box in boxes),
+        max(box[3] for box in boxes),
+    )
+    return Place(look.time_s, around, min((line.height_px for line in lines if line.height_px > 0), default=0.0))
+
+
+def _finding(
+    phrase: Phrase, found: Sequence[_Found], looks: VideoLooks, moments: LookMoments, rules: VideoRules | None
+) -> PhraseFinding:
+    states = {item.match.state for item in found}
+    state: MatchState = next((state for state in _BY_RANK if state in states), "absent")
+    seen: list[bool | None] = [None if _may_hide(look, phrase) else False for look in looks.looks]
+    for item in found:
+        seen[item.index] = True if item.match.state == state else None
+    exposures = moments.exposures(seen)
+    if state == "absent":
+        unsure = [look for look, value in zip(looks.looks, seen, strict=True) if value is None]
+        reason = why_unsure(looks, unsure, "there is ink that was not read")
+        return PhraseFinding(phrase.text, "cannot_tell" if reason else "not_shown", reason, exposures=exposures)
+    told = [item for item in found if item.match.state == state]
+    best = max(told, key=lambda item: (item.match.score, -item.index))
+    places = tuple(item.place for item in told)
+    smallest = smallest_place(places, exposures)
+    return PhraseFinding(
+        phrase=phrase.text,
+        state=_SAID[state],
+        reason=_others(found, state),
+        score=round(best.match.score, 3),
+        read_as=best.match.read_as,
+        differences=best.match.differences,
+        frames=len(told),
+        first_s=places[0].time_s,
+        last_s=places[-1].time_s,
+        exposures=exposures,
+        place=best.place,
+        smallest=smallest,
+        smallest_share=smallest.height_px / looks.height_px if smallest else None,
+        places=places,
+        checks=(
+            *time_checks(rules, exposures),
+            *height_checks(rules, smallest.height_px if smallest else None, looks.height_px),
+        ),
+    )
+
+
+def _may_hide(look: FrameLook, phrase: Phrase) -> bool:
+    """Whether the phrase could be in a look that does not show it."""
+    if look.failed or look.partly:
+        return True
+    ink = sum((box[2] - box[0]) * (box[3] - box[1]) for box in look.undetected_ink)
+    return ink >= _LETTER_AREA_PX * sum(not character.isspace() for character in phrase.text)
+
+
+def _others(found: Sequence[_Found], state: MatchState) -> str:
+    """What frames say that read it otherwise."""
+    altered = [item.match for item in found if item.match.state == "altered"]
+    if state == "present" and altered:
+        said = "; ".join(altered[0].differences)
+        return f"in {len(altered)} other frames it was read altered ({said})"
+    return "something like it was read; a person has to look" if state == "review" else ""

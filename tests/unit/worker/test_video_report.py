@@ -43,7 +43,7 @@ def test_a_whole_reading_says_so_and_from_when_to_when() -> None:
 def test_what_was_not_read_stands_first_and_with_its_reason() -> None:
     html = rendered(of=inspection(PATH, looks=looks(complete=False)))
     said = seen(html)
-    assert "Incomplete: not reached: 0:02.50–0:03.00; cannot be decoded: 0:01.60–0:01.90; 1 frames failed" in said
+    assert "Incomplete: not reached: 0:02.50–0:03.00; cannot be decoded: 0:01.60–0:01.90; 1 frame failed" in said
     assert "may be shown in what was not read" in said
     assert said.index("Incomplete") < said.index("Time line")
     for reason in ("the stream is damaged", "frame_damaged: it is damaged", "a tile failed"):

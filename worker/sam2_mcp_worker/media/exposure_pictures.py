@@ -51,9 +51,8 @@ COLOURS: dict[str, Colour] = {
     "label": STYLES["region"].line,
     "phrase": STYLES["text_layer"].line,
     "text": STYLES["ocr"].line,
-    "speech": (0, 120, 88),
 }
-HEADINGS = {"label": "Labels", "phrase": "Phrases", "text": "Lines of text", "speech": "Speech"}
+HEADINGS = {"label": "Labels", "phrase": "Phrases", "text": "Lines of text"}
 
 
 def draw_exposures(params: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sam2_mcp_worker.execution.port import TaskRunner
 from sam2_mcp_worker.media.pixels import PixelFile
 
-RowKind = Literal["label", "phrase", "text", "speech"]
+RowKind = Literal["label", "phrase", "text"]
 Seconds = tuple[float, float]
 """From and to."""
 

@@ -107,9 +107,9 @@ def _incomplete_words(looks: VideoLooks, failed: int, partly: int) -> str:
         if spans:
             english.append(f"{en}: {_ranges(spans)}")
             korean.append(f"{ko}: {_ranges(spans)}")
-    for count, en, ko in ((failed, "frames failed", "화면 실패"), (partly, "frames read in part", "화면 일부만 읽음")):
+    for count, en, ko in ((failed, "failed", "화면 실패"), (partly, "read in part", "화면 일부만 읽음")):
         if count:
-            english.append(f"{count} {en}")
+            english.append(f"{count} frame{'s' if count > 1 else ''} {en}")
             korean.append(f"{ko} {count}")
     if not looks.looks:
         english.append("no frame was read")
@@ -134,7 +134,7 @@ def _figure(jpeg: bytes | None, english: str, korean: str, alt: str) -> str:
         shown = inlined(jpeg, alt)
     else:
         shown = f'<p class="left-out">{both("There is no such picture.", "그림이 없습니다.")}</p>'
-    return f'<section class="card"><h2>{both(english, korean)}</h2>\n<figure>{shown}</figure></section>'
+    return f'<section class="card"><h2>{both(english, korean)}</h2>\n<figure class="fit">{shown}</figure></section>'
 
 
 def _unread(looks: VideoLooks) -> str:

@@ -16,14 +16,14 @@ import io
 import time
 import wave
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 from tests.fakes.claude_script import Fault
 from tests.fakes.loopback import PATIENCE_S, serving_app
@@ -175,7 +175,7 @@ class FakeSpeech:
         if fault.ending == "stall":
             await _pause(request, PATIENCE_S)
         if fault.ending == "reset":
-            raise ConnectionResetError("as the script wants")
+            return StreamingResponse(_broken_off(), headers={"content-length": "1000"}, media_type="application/json")
         said = sound.within(at_s, at_s + heard.duration_s) if sound else []
         return self._told(script, heard, at_s, said, fault)
 
@@ -316,6 +316,11 @@ async def _pause(request: Request, seconds: float) -> None:
     until_s = time.monotonic() + seconds
     while (left_s := until_s - time.monotonic()) > 0 and not await request.is_disconnected():
         await asyncio.sleep(min(0.05, left_s))
+
+
+async def _broken_off() -> AsyncIterator[bytes]:
+    yield b'{"text": "'
+    raise ConnectionResetError("as the script wants")
 
 
 def _public_headers(request: Request) -> dict[str, str]:

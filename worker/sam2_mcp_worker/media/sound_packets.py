@@ -1,0 +1,142 @@
+"""Decodes the packets of a sound track into blocks with exact times.
+
+Owns the clock of sound: packets get their times in the order of the file, whether they are decoded or not. It refuses
+to know what the blocks are for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import av
+import numpy as np
+from av import AudioFrame, AudioResampler, Packet
+from av.audio.stream import AudioStream
+from numpy.typing import NDArray
+
+from sam2_mcp_worker.media.sound_file import OpenSound, sound_encrypted
+from sam2_mcp_worker.media.video_reader import PACKET_ERRORS
+
+Samples = NDArray[np.int16]
+
+# Time stamps that go back further than this begin anew (files that were put together); they follow on instead.
+RESTART_S = 1.0
+
+
+class TimedPacket(NamedTuple):  # a tuple, since an hour has 150,000 and a frozen dataclass is slow to make
+    """A packet, and from when to when its sound lasts."""
+
+    packet: Packet[AudioStream]
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Decoded sound from `start_s` on at its own rate (channels x samples, one or two channels), or the lack of it."""
+
+    start_s: float
+    rate_hz: int
+    native: Samples | None
+    end_s: float
+
+    def split(self, at_s: float) -> tuple[Block, Block]:
+        """The samples before a time and those from it on."""
+        assert self.native is not None
+        index = min(max(math.ceil((at_s - self.start_s) * self.rate_hz), 0), self.native.shape[1])
+        border_s = self.start_s + index / self.rate_hz
+        return (
+            Block(self.start_s, self.rate_hz, self.native[:, :index], border_s),
+            Block(border_s, self.rate_hz, self.native[:, index:], self.end_s),
+        )
+
+
+def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
+    """All packets of the track with times on our clock, ascending; what cannot be read ends them.
+
+    Raises:
+        WorkerError: sound_encrypted.
+    """
+    base_s = float(sound.stream.time_base or Fraction(1, 90_000))
+    zero_s = float(sound.zero_s)
+    context = sound.stream.codec_context
+    usual_s = (context.frame_size or 1024) / (context.sample_rate or 48_000)
+    shift_s, follows_s = 0.0, 0.0
+    packets = sound.container.demux(sound.stream)
+    while True:
+        try:
+            packet = next(packets)
+        except (StopIteration, av.FFmpegError, OSError):
+            return
+        if packet.has_sidedata("encryption_info"):
+            raise sound_encrypted()
+        if not packet.size:
+            continue  # the last one is, and decoding it would end the decoder for good
+        pts = packet.pts
+        stamped_s = follows_s if pts is None else pts * base_s - zero_s + shift_s
+        if stamped_s < follows_s - RESTART_S:
+            shift_s += follows_s - stamped_s
+            stamped_s = follows_s
+        follows_s = stamped_s + ((packet.duration or 0) * base_s or usual_s)
+        yield TimedPacket(packet, stamped_s, follows_s)
+
+
+def first_sound_s(sound: OpenSound) -> float | None:
+    """When the first sound begins that can be decoded; None where none can."""
+    return next((block.start_s for block in decoded(sound, lambda timed: True) if block.native is not None), None)
+
+
+def decoded(sound: OpenSound, wants: Callable[[TimedPacket], bool]) -> Iterator[Block]:
+    """The sound of all packets that are wanted when they come."""
+    stream, leveller = sound.stream, _Leveller()
+    base = stream.time_base or Fraction(1, 90_000)
+    for timed in timed_packets(sound):
+        if not wants(timed):
+            continue
+        lost = Block(timed.start_s, 0, None, timed.end_s)
+        if timed.packet.is_corrupt:
+            yield lost
+        timed.packet.pts = round(timed.start_s / base)  # the decoder hands it on to the frames
+        try:
+            frames = stream.decode(timed.packet)
+        except PACKET_ERRORS:
+            yield lost
+            continue
+        except av.MemoryError as error:
+            raise MemoryError from error
+        for frame in frames:
+            yield leveller.block(frame, timed.start_s)
+    for frame in stream.decode(None):
+        yield leveller.block(frame, 0.0)
+
+
+class _Leveller:
+    """Makes frames blocks of one or two channels of 16 bits at their own rate; more channels are mixed into one."""
+
+    def __init__(self) -> None:
+        self._kind: tuple[object, ...] = ()
+        self._same: AudioResampler | None = None
+
+    def block(self, frame: AudioFrame, packet_s: float) -> Block:
+        """The frame's sound at its time, or at that of its packet when it has none."""
+        start_s = packet_s if frame.pts is None else float(frame.pts * (frame.time_base or 0))
+        native = self._native(frame)
+        return Block(start_s, frame.sample_rate, native, start_s + native.shape[1] / frame.sample_rate)
+
+    def _native(self, frame: AudioFrame) -> Samples:
+        layout = "stereo" if frame.layout.nb_channels == 2 else "mono"
+        kind = (frame.format.name, frame.layout.name, frame.sample_rate)
+        if self._same is None or kind != self._kind:
+            self._same = AudioResampler(format="s16p", layout=layout, rate=frame.sample_rate)
+            self._kind = kind
+        return side_by_side(self._same.resample(frame), 1 + (layout == "stereo"))
+
+
+def side_by_side(frames: list[AudioFrame], channels: int) -> Samples:
+    """The samples of planar frames of 16 bits, one after the other."""
+    parts = [frame.to_ndarray().astype(np.int16, copy=False) for frame in frames]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((channels, 0), np.int16)

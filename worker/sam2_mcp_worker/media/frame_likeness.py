@@ -35,6 +35,9 @@ _SURE_SCORE = 10.0
 # Cuts between dark or similar scenes score less, but stand out from the frame that follows, as motion does not.
 _LEAST_SCORE = 2.0
 _STANDS_OUT = 4.0
+# Of another scene most of the picture is different. On a plain ground a single thing that hops changes a tenth of it.
+_CHANGED_SHARE = 0.25
+_CHANGED_LEVELS = 6.0
 # A coarse picture that varies less than this many levels has no structure to correlate.
 _FLAT_LEVELS = 1.0
 # How alike two cards of one colour each count: then 50 levels of difference make a cut, and a fade of them does not.
@@ -94,6 +97,9 @@ def _change(before: Coarse, after: Coarse) -> float:
         return _SURE_SCORE
     difference = cv2.norm(before, after, cv2.NORM_L1) / (COLUMNS * ROWS)
     if difference * 2 < _LEAST_SCORE:  # nor can it be a cut if they are each other's opposites
+        return 0.0
+    changed = np.abs(before - after).sum(axis=0) >= _CHANGED_LEVELS
+    if changed.mean() < _CHANGED_SHARE:
         return 0.0
     return difference * (1 - _likeness(before[0], after[0]))
 

@@ -102,7 +102,7 @@ def open_picture(path: Path, max_pixels: int) -> Image.Image:
         image = Image.open(path, formats=ACCEPTED)
     except UnidentifiedImageError as error:
         raise _unsupported(path) from error
-    except _CODEC_ERRORS as error:
+    except CODEC_ERRORS as error:
         raise _damaged("its header", error) from error
     try:
         check_pixels("image_too_large", f"the {image.format} picture", *image.size, max_pixels)
@@ -113,7 +113,7 @@ def open_picture(path: Path, max_pixels: int) -> Image.Image:
 
 
 # What Pillow's codecs raise on broken data. MemoryError is not among them.
-_CODEC_ERRORS = (OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, struct.error)
+CODEC_ERRORS = (OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, struct.error)
 
 
 def load_whole(image: Image.Image) -> None:
@@ -124,7 +124,7 @@ def load_whole(image: Image.Image) -> None:
     """
     try:
         image.load()
-    except _CODEC_ERRORS as error:
+    except CODEC_ERRORS as error:
         raise _damaged(f"the {image.format} data", error) from error
 
 
@@ -165,7 +165,7 @@ def orientation_of(image: Image.Image) -> int:
     """EXIF orientation 1-8; 1 (upright) when there is none or it cannot be read."""
     try:
         value = image.getexif().get(_ORIENTATION, 1)
-    except _CODEC_ERRORS:
+    except CODEC_ERRORS:
         return 1
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
@@ -174,7 +174,7 @@ def frames_of(image: Image.Image) -> int | None:
     """Number of frames, of which the first is decoded; None when a later one is damaged."""
     try:
         return int(getattr(image, "n_frames", 1))
-    except _CODEC_ERRORS:
+    except CODEC_ERRORS:
         return None
 
 

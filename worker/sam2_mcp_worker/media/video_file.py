@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.webp_video import as_film, is_animated_webp
 
 # Demuxers whose files hold all of their data. Pure audio is among them only to be named; playlists, picture lists,
 # capture devices, scripts and subtitles are not among them.
@@ -42,7 +43,7 @@ CONTAINERS = (
     *("mp3", "wav", "flac", "aac", "ac3", "eac3", "amr", "aiff", "w64", "caf", "ape", "wv", "tta", "dts", "au"),
 )
 # In the order a viewer names them; the longest list that fits an error text.
-ACCEPTED = "MP4, MOV, WebM, MKV, AVI, MPEG-TS, MPEG, FLV, WMV, OGV, MXF, GIF"
+ACCEPTED = "MP4, MOV, WebM, MKV, AVI, MPEG-TS, MPEG, FLV, WMV, OGV, MXF, GIF, animated WebP"
 # Bytes per read of the container. Larger ones cost more after each seek than they save.
 _BUFFER_BYTES = 128 * 1024
 # Two cores; more threads keep more frames in memory and are no faster.
@@ -95,10 +96,11 @@ VIDEO = Wording("video", "video_damaged", "unsupported_video", ACCEPTED, "MP4")
 
 @dataclass(frozen=True, slots=True)
 class OpenVideo:
-    """An open file and its picture track."""
+    """An open file and its picture track. `stands_for` names the format when this is only its translation."""
 
     container: InputContainer
     stream: VideoStream
+    stands_for: str = ""
 
 
 @contextmanager
@@ -108,14 +110,20 @@ def open_video(path: Path, max_pixels: int = MAX_FRAME_PIXELS) -> Iterator[OpenV
     Raises:
         WorkerError: video_damaged, unsupported_video, no_video_stream, video_too_large.
     """
-    with path.open("rb") as file, open_container(file) as container:
-        stream = _picture_track(container)
-        check_frame_pixels(stream.width, stream.height, max_pixels)
-        stream.codec_context.thread_count = DECODER_THREADS
-        stream.codec_context.thread_type = "AUTO"
-        # For sizes that the header does not tell: the decoder refuses them before it allocates.
-        stream.codec_context.options = {"max_pixels": str(max_pixels)}
-        yield OpenVideo(container, stream)
+    with path.open("rb") as given:
+        webp = is_animated_webp(given.peek(64)[:64])
+        with as_film(path, max_pixels) if webp else nullcontext(given) as file, open_container(file) as container:
+            yield _prepared(container, max_pixels, "webp" if webp else "")
+
+
+def _prepared(container: InputContainer, max_pixels: int, stands_for: str) -> OpenVideo:
+    stream = _picture_track(container)
+    check_frame_pixels(stream.width, stream.height, max_pixels)
+    stream.codec_context.thread_count = DECODER_THREADS
+    stream.codec_context.thread_type = "AUTO"
+    # For sizes that the header does not tell: the decoder refuses them before it allocates.
+    stream.codec_context.options = {"max_pixels": str(max_pixels)}
+    return OpenVideo(container, stream, stands_for)
 
 
 def check_frame_pixels(width_px: int, height_px: int, max_pixels: int) -> None:

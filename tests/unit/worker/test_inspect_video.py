@@ -179,7 +179,7 @@ async def test_a_cursor_fits_the_request_that_it_came_from(services: Services, s
     ]
     for other in others:
         with pytest.raises(WorkerError, match="cursor_invalid"):
-            await agent.call(0.4, cursor=cursor, **other)
+            await agent.call(0.4, cursor=cursor, **other)  # type: ignore[arg-type]
 
 
 async def test_a_scan_child_that_dies_costs_its_segment_until_the_next_call(services: Services, spot: Spot) -> None:

@@ -66,7 +66,7 @@ def judge(said: Iterable[Said], duration_s: float) -> tuple[list[Said], list[Los
     for index in _repeats(inside):
         doubts[index] = doubts[index] or "the engine wrote the same words again and again"
     believed = [one for one, reason in zip(inside, doubts, strict=True) if not reason]
-    lost = [Lost(one.start_s, one.end_s, reason) for one, reason in zip(inside, doubts, strict=True) if reason]
+    lost = [_span(one, duration_s, reason) for one, reason in zip(inside, doubts, strict=True) if reason]
     lost += _without_words(inside, duration_s)
     return believed, _joined(_less(lost, believed))
 
@@ -101,6 +101,12 @@ def _inside(said: Iterable[Said], duration_s: float) -> list[Said]:
     kept = [one for one in said if one.text.strip() and one.start_s < duration_s]
     kept = [replace(one, end_s=max(one.start_s, min(one.end_s, duration_s)), text=one.text.strip()) for one in kept]
     return sorted(kept, key=lambda one: (one.start_s, one.end_s))
+
+
+def _span(one: Said, duration_s: float, reason: str) -> Lost:
+    """The span of words that are not believed; a shorter one than times are exact to may lie on either side."""
+    around_s = TIMES_EXACT_TO_S if one.end_s - one.start_s < TIMES_EXACT_TO_S else 0.0
+    return Lost(max(0.0, one.start_s - around_s), min(duration_s, one.end_s + around_s), reason)
 
 
 def _repeats(said: Sequence[Said]) -> list[int]:

@@ -115,12 +115,9 @@ def phrase_of(text: str) -> Phrase:
 def letters(text: str) -> str:
     """What is compared: NFKC, without case, white space and invisible characters; Hangul syllables taken apart."""
     composed = unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text)).casefold()
-    return unicodedata.normalize("NFD", "".join(char for char in composed if not _prints_nothing(char)))
-
-
-@functools.lru_cache(maxsize=8192)  # characters of one document
-def _prints_nothing(char: str) -> bool:
-    return char.isspace() or unicodedata.category(char) in ("Cf", "Cc")
+    if not composed.isprintable():  # of what is not, most is invisible; the rest is told apart slowly
+        composed = "".join(char for char in composed if unicodedata.category(char) not in ("Cf", "Cc"))
+    return unicodedata.normalize("NFD", "".join(composed.split()))
 
 
 def match_phrase(phrase: Phrase, lines: Sequence[str]) -> PhraseMatch:
@@ -128,7 +125,7 @@ def match_phrase(phrase: Phrase, lines: Sequence[str]) -> PhraseMatch:
 
     Of several places one where its tokens are the same comes first: "2억원" may stand above "1억원".
     """
-    page = _page(lines)
+    page = _Page(lines)
     best = PhraseMatch("absent", 0.0)
     for place in itertools.islice(_places(phrase, page.letters), MAX_PLACES):
         match = _described(phrase, page, *place)
@@ -160,8 +157,8 @@ def _places(phrase: Phrase, page: str) -> Iterator[tuple[float, int, int]]:
 
 
 def _described(phrase: Phrase, page: _Page, score: float, start: int, end: int) -> PhraseMatch:
-    lines = tuple(dict.fromkeys(page.lines[start:end]))
-    first, last = page.characters[start], page.characters[end - 1] + 1
+    lines = tuple(dict.fromkeys(line for _, line in page.owners[start:end]))
+    first, last = page.owners[start][0], page.owners[end - 1][0] + 1
     read_as = " ".join(page.text[first:last].split())
     if score < phrase.present_at:
         return PhraseMatch("review", score, lines, read_as)
@@ -173,46 +170,49 @@ def _token_differences(phrase: Phrase, page: _Page, start: int, end: int) -> tup
     """Empty where the tokens of the phrase stand there in order and no other is deep inside the place."""
     edge = max(EDGE_MIN_LETTERS, round(EDGE_SHARE * len(phrase.letters)))
     last = len(page.letters) - 1
-    outer = page.characters[max(0, start - edge)], page.characters[min(last, end - 1 + edge)]
-    inner = page.characters[min(last, start + edge)], page.characters[max(0, end - 1 - edge)]
-    near = [token for token in page.tokens if token.end > outer[0] and token.start <= outer[1]]
-    deep = [i for i, token in enumerate(near) if token.end > inner[0] and token.start <= inner[1]]
+    near = _between(page, max(0, start - edge), min(last, end - 1 + edge))
+    deep = _between(page, min(last, start + edge), max(0, end - 1 - edge))
     wanted = [token.value for token in phrase.tokens]
     for begin in range(len(near) - len(wanted) + 1):
-        taken = range(begin, begin + len(wanted))
-        if [near[i].value for i in taken] == wanted and all(i in taken for i in deep):
+        taken = near[begin : begin + len(wanted)]
+        if [token.value for token in taken] == wanted and all(token in taken for token in deep):
             return ()
-    inside = page.characters[start], page.characters[end - 1]
-    found = [token for token in near if token.end > inside[0] and token.start <= inside[1]]
-    return differences(phrase.tokens, found) or differences(phrase.tokens, near)
+    return differences(phrase.tokens, _between(page, start, end - 1)) or differences(phrase.tokens, near)
 
 
-@dataclass(frozen=True, slots=True)
+def _between(page: _Page, first: int, last: int) -> list[Token]:
+    """The tokens that lie between two letters, or reach over one of them."""
+    start, end = page.owners[first][0], page.owners[last][0]
+    return [token for token in page.tokens if token.end > start and token.start <= end]
+
+
 class _Page:
-    """Lines as one text; letter i belongs to character `characters[i]` of it, in line `lines[i]`."""
+    """Lines as one text and as letters. Which letter belongs where is only worked out for pages with a place."""
 
-    text: str
-    letters: str
-    characters: list[int]
-    lines: list[int]
-    tokens: list[Token]
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._texts = [unicodedata.normalize("NFKC", unicodedata.normalize("NFC", line)) for line in lines]
+        self.letters = "".join(map(letters, lines))
 
+    @functools.cached_property
+    def text(self) -> str:
+        """The lines in NFKC, each on its own line."""
+        return "\n".join(self._texts)
 
-def _page(lines: Sequence[str]) -> _Page:
-    texts = [unicodedata.normalize("NFKC", unicodedata.normalize("NFC", line)) for line in lines]
-    found: list[str] = []
-    characters: list[int] = []
-    owners: list[int] = []
-    position = 0
-    for index, text in enumerate(texts):
-        for offset, char in enumerate(text):
-            for letter in _letters_of(char):
-                found.append(letter)
-                characters.append(position + offset)
-                owners.append(index)
-        position += len(text) + 1
-    joined = "\n".join(texts)
-    return _Page(joined, "".join(found), characters, owners, tokens_of(joined))
+    @functools.cached_property
+    def tokens(self) -> list[Token]:
+        """The tokens of `text`."""
+        return tokens_of(self.text)
+
+    @functools.cached_property
+    def owners(self) -> list[tuple[int, int]]:
+        """For each letter: which character of `text` it comes from, and in which line that stands."""
+        owners: list[tuple[int, int]] = []
+        position = 0
+        for line, text in enumerate(self._texts):
+            for character, char in enumerate(text, position):
+                owners += [(character, line)] * len(_letters_of(char))
+            position += len(text) + 1
+        return owners
 
 
 @functools.lru_cache(maxsize=8192)  # characters of one document

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -29,7 +29,9 @@ MOVING_MIN_LETTERS = 6
 # How far apart two readings of a line that stands may lie, in heights; how unlike their heights may be.
 STANDING_HEIGHTS = 0.75
 HEIGHT_RATIO = 1.6
-# Larger than any STANDING_HEIGHTS of a line that is looked for among neighbouring cells.
+# A line is known again by its place in this many looks after it was last seen; afterwards only by its very text.
+SLIP_LOOKS = 4
+# Lines of print are lower than this, so the line that is looked for is in a neighbouring cell.
 _CELL_PX = 96
 
 
@@ -53,9 +55,10 @@ class Follower:
         self.over: list[Item] = []
         self._open: dict[int, Item] = {}  # the one seen longest ago first
         self._by_letters: dict[str, dict[int, Item]] = {}
-        self._by_cell: dict[tuple[int, int], dict[int, Item]] = {}
+        self._cells: dict[tuple[int, int], list[Item]] = {}
+        self._recent: deque[list[Item]] = deque(maxlen=SLIP_LOOKS)  # of each of the last looks that were read
         self._count = 0
-        self._last: tuple[tuple[TextLine, ...], list[Item]] = ((), [])
+        self._last_lines: tuple[TextLine, ...] = ()
         self._times_s: list[float] = []
 
     @property
@@ -70,10 +73,11 @@ class Follower:
         if look.failed:
             return
         lines = tuple(line for line in look.lines if _letters(line.text))
-        items = self._last[1] if lines == self._last[0] else self._assigned(lines)
+        items = self._recent[-1] if self._recent and lines == self._last_lines else self._assigned(lines)
         for line, item in zip(lines, items, strict=True):
             self._see(index, line, item)
-        self._last = lines, items
+        self._recent.append(items)
+        self._last_lines = lines
         self._end_stale(index, look)
 
     def _assigned(self, lines: Sequence[TextLine]) -> list[Item]:
@@ -88,6 +92,7 @@ class Follower:
                 taken.add(item.number)
                 moves.append(_move(item.last_box, line.box_xyxy_px))
         shift = _median_move(moves)
+        self._cells = self._recent_by_cell() if len(found) < len(lines) else {}
         for index, line in enumerate(lines):
             if index not in found:
                 item = self._alike(line, taken, {(0, 0), shift}) or self._new(line)
@@ -122,10 +127,17 @@ class Follower:
         return best[2] if best else None
 
     def _near(self, box: Box, shift: tuple[int, int]) -> Iterator[Item]:
+        """The recent items in and beside the cell where the box was before the shift."""
         column, row = _cell((box[0] - shift[0], box[1] - shift[1], box[2] - shift[0], box[3] - shift[1]))
         for near_row in (row - 1, row, row + 1):
             for near_column in (column - 1, column, column + 1):
-                yield from self._by_cell.get((near_column, near_row), {}).values()
+                yield from self._cells.get((near_column, near_row), ())
+
+    def _recent_by_cell(self) -> dict[tuple[int, int], list[Item]]:
+        cells: dict[tuple[int, int], list[Item]] = {}
+        for item in {item.number: item for items in self._recent for item in items}.values():
+            cells.setdefault(_cell(item.last_box), []).append(item)
+        return cells
 
     def _new(self, line: TextLine) -> Item:
         item = Item(self._count, line.box_xyxy_px, line.box_xyxy_px)
@@ -134,13 +146,10 @@ class Follower:
 
     def _see(self, index: int, line: TextLine, item: Item) -> None:
         found = _letters(line.text)
-        if item.seen:
-            self._by_cell[_cell(item.last_box)].pop(item.number, None)
         item.seen.append(index)
         item.lines.append(line)
         item.readings[found] += 1
         item.last_box = line.box_xyxy_px
-        self._by_cell.setdefault(_cell(item.last_box), {})[item.number] = item
         self._by_letters.setdefault(found, {})[item.number] = item
         self._open.pop(item.number, None)
         self._open[item.number] = item
@@ -157,7 +166,6 @@ class Follower:
             item.over_at = index
             self.over.append(item)
             del self._open[item.number]
-            self._by_cell[_cell(item.last_box)].pop(item.number, None)
             for found in item.readings:
                 known = self._by_letters[found]
                 known.pop(item.number, None)

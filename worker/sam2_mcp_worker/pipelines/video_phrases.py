@@ -6,11 +6,12 @@ of single lines tells. What a likeness means is told by checks/phrases.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rapidfuzz import fuzz, process
+from rapidfuzz import fuzz
 
 from sam2_mcp_worker.checks.phrases import (
     SHORT_LETTERS,
@@ -34,6 +35,10 @@ from sam2_mcp_worker.pipelines.video_rules import height_checks, smallest_place,
 _LINE_PERCENT = 50.0
 # Lines that are this much of a phrase together are worth a close look.
 _WORTH_SHARE = 0.35
+# Runs of this many letters (a syllable has 2 or 3) are shared: of a line of 14 syllables with 45 % of them wrong still
+# a dozen, of unlike lines at most those of a common ending.
+_GRAM = 4
+_LEAST_GRAMS = 2
 # A letter of print that can be read is at least 6 px high and half as wide: less unread ink cannot hide a phrase.
 _LETTER_AREA_PX = 18
 
@@ -58,68 +63,90 @@ def find_phrases(
     looks: VideoLooks, moments: LookMoments, phrases: Sequence[str], rules: VideoRules | None
 ) -> tuple[PhraseFinding, ...]:
     """One finding for each phrase, in their order."""
-    distinct = _DistinctLines(looks.looks) if phrases else None
-    findings: list[PhraseFinding] = []
-    for text in phrases:
-        phrase = phrase_of(text)
-        found = list(_matches(phrase, looks.looks, distinct)) if distinct else []
-        findings.append(_finding(phrase, found, looks, moments, rules))
-    return tuple(findings)
+    ready = [phrase_of(text) for text in phrases]
+    lines = _Lines(looks.looks if ready else (), ready)
+    return tuple(
+        _finding(phrase, list(_matches(phrase, index, looks.looks, lines)), looks, moments, rules)
+        for index, phrase in enumerate(ready)
+    )
 
 
-class _DistinctLines:
-    """The different texts of all looks, and which look has which."""
+class _Lines:
+    """The different texts of all looks, which look has which, and how much of which phrase may be in each."""
 
-    def __init__(self, looks: Sequence[FrameLook]) -> None:
+    def __init__(self, looks: Sequence[FrameLook], phrases: Sequence[Phrase]) -> None:
         numbers: dict[str, int] = {}
         self.of_look = [[numbers.setdefault(line.text, len(numbers)) for line in look.lines] for look in looks]
         self.texts = list(numbers)
-        self.letters = [letters(text) for text in self.texts]
+        self.weights: list[dict[int, float]] = [{} for _ in phrases]
+        grams = _Grams(phrases)
+        for number, text in enumerate(self.texts):
+            found = letters(text)
+            for index in grams.like(found):
+                weight = _weight(phrases[index].letters, found)
+                if weight > 0:
+                    self.weights[index][number] = weight
 
-    def weights(self, phrase: Phrase) -> dict[int, float]:
-        """For each text that may hold something of the phrase: how much of it, 0-1."""
-        wanted = phrase.letters
-        scored = process.extract(
-            wanted, self.letters, scorer=fuzz.partial_ratio, score_cutoff=_LINE_PERCENT, limit=None
-        )
-        weights: dict[int, float] = {}
-        for text, percent, number in scored:
-            if len(text) >= SHORT_LETTERS or text in wanted or wanted in text:
-                weights[number] = percent / 100 * min(1.0, len(text) / len(wanted))
-        return weights
+    def worth_a_look(self, look: int, phrase: int) -> list[int]:
+        """Positions of the lines of a look that may hold a phrase, and of their neighbours; none where nothing is.
+
+        A line that holds the end of a phrase and much else resembles it too little by itself, but stands beside one
+        that does not. Lines of another column that stand between two of the phrase's are left out.
+        """
+        weights = self.weights[phrase]
+        numbers = self.of_look[look]
+        likely = [position for position, number in enumerate(numbers) if number in weights]
+        if sum(weights[numbers[position]] for position in likely) < _WORTH_SHARE:
+            return []
+        near = {position + step for position in likely for step in (-1, 0, 1)}
+        return sorted(position for position in near if 0 <= position < len(numbers))
 
 
-def _matches(phrase: Phrase, looks: Sequence[FrameLook], distinct: _DistinctLines) -> Iterator[_Found]:
-    weights = distinct.weights(phrase)
+class _Grams:
+    """Which phrases share runs of letters with a line: cheap, and a line that shares none holds nothing of them."""
+
+    def __init__(self, phrases: Sequence[Phrase]) -> None:
+        self._of: dict[str, list[int]] = {}
+        self._short = [index for index, phrase in enumerate(phrases) if len(phrase.letters) < SHORT_LETTERS]
+        for index, phrase in enumerate(phrases):
+            if len(phrase.letters) >= SHORT_LETTERS:
+                for gram in set(_grams(phrase.letters)):
+                    self._of.setdefault(gram, []).append(index)
+
+    def like(self, line: str) -> Iterator[int]:
+        """Indices of the phrases that the line may hold a part of; short lines and phrases always may."""
+        yield from self._short
+        shared = Counter(index for gram in _grams(line) if gram in self._of for index in self._of[gram])
+        least = 1 if len(line) < SHORT_LETTERS else _LEAST_GRAMS
+        yield from (index for index, count in shared.items() if count >= least)
+
+
+def _grams(text: str) -> Iterator[str]:
+    return (text[start : start + _GRAM] for start in range(len(text) - _GRAM + 1))
+
+
+def _weight(phrase: str, line: str) -> float:
+    """How much of the phrase may be in the line, 0-1; of a short line all of it must be there."""
+    if phrase in line:
+        return 1.0
+    if len(line) < SHORT_LETTERS:
+        return len(line) / len(phrase) if line in phrase else 0.0
+    percent = fuzz.partial_ratio(phrase, line, score_cutoff=_LINE_PERCENT)
+    return percent / 100 * min(1.0, len(line) / len(phrase))
+
+
+def _matches(phrase: Phrase, index: int, looks: Sequence[FrameLook], lines: _Lines) -> Iterator[_Found]:
     known: dict[tuple[int, ...], PhraseMatch] = {}
-    for index, numbers in enumerate(distinct.of_look):
-        picked = _worth_a_look(phrase, numbers, weights, distinct)
+    for number, look in enumerate(looks):
+        picked = lines.worth_a_look(number, index)
         if not picked:
             continue
-        key = tuple(numbers[position] for position in picked)
+        key = tuple(lines.of_look[number][position] for position in picked)
         match = known.get(key)
         if match is None:
-            match = known[key] = match_phrase(phrase, [distinct.texts[number] for number in key])
+            match = known[key] = match_phrase(phrase, [lines.texts[text] for text in key])
         if match.state != "absent":
-            yield _Found(index, match, _place(looks[index], [picked[line] for line in match.lines]))
-
-
-def _worth_a_look(
-    phrase: Phrase, numbers: Sequence[int], weights: dict[int, float], distinct: _DistinctLines
-) -> list[int]:
-    """Positions of the lines of a look that may hold the phrase, and of their neighbours; none when there is nothing.
-
-    A line that holds the end of a phrase and much else resembles it too little by itself, but stands beside one that
-    does not. Lines of another column that stand between two of the phrase's are left out.
-    """
-    total = sum(weights.get(number, 0.0) for number in numbers)
-    if total < _WORTH_SHARE:
-        return []
-    picked: set[int] = set()
-    for position, number in enumerate(numbers):
-        if number in weights:
-            picked |= {position - 1, position, position + 1}
-    return sorted(position for position in picked if 0 <= position < len(numbers))
+            yield _Found(number, match, _place(look, [picked[line] for line in match.lines]))
 
 
 def _place(look: FrameLook, positions: Sequence[int]) -> Place:

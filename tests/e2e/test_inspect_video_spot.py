@@ -33,6 +33,7 @@ STEP_S = 0.5
 FRAMES = 12
 FAST = "claude-haiku-5-5"
 ASKED: dict[str, Any] = {"labels": list(LABELS), "phrases": [PREMIUM, NOTICE], "interval_s": STEP_S}
+GRID_ONLY = ASKED | {"scene_changes": False}
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ class Caller(Agent):
 
 def accounted(coverage: dict[str, Any]) -> bool:
     """Whether every second was read."""
-    return bool(coverage["asked_s"] == coverage["read_s"] == DURATION_S)
+    return bool(coverage["asked_s"] == coverage["read_s"] == pytest.approx(DURATION_S, abs=0.01))
 
 
 async def test_what_is_on_screen_is_told_with_its_times_and_heights_and_costs_nothing_again(
@@ -84,7 +85,7 @@ async def test_what_is_on_screen_is_told_with_its_times_and_heights_and_costs_no
 ) -> None:
     agent = Caller(reading)
     source = await agent.upload(spots["moving"].path)
-    facts, usage = await agent.inspect(source=source, **ASKED)
+    facts, usage = await agent.inspect(source=source, **GRID_ONLY)
     assert wrong_findings(facts, STEP_S) == []
     assert accounted(facts["coverage"])
     assert facts["coverage"]["frames"] == {"sampled": FRAMES, "read": FRAMES, "same": 0, "failed": 0}
@@ -92,12 +93,12 @@ async def test_what_is_on_screen_is_told_with_its_times_and_heights_and_costs_no
     assert len(fake.requests) == usage["requests"] == FRAMES
     assert not fake.refused
     assert not fake.unknown_pictures
-    again, free = await agent.inspect(source=source, **ASKED)
+    again, free = await agent.inspect(source=source, **GRID_ONLY)
     assert len(fake.requests) == FRAMES
     assert free.get("requests", 0) == 0
     assert again["labels"] == facts["labels"]
     assert again["phrases"] == facts["phrases"]
-    other, _ = await agent.inspect(source=source, **(ASKED | {"phrases": [NOTICE]}))
+    other, _ = await agent.inspect(source=source, **(GRID_ONLY | {"phrases": [NOTICE]}))
     assert [each["phrase"] for each in other["phrases"]] == [NOTICE]
     assert len(fake.requests) == FRAMES
 
@@ -109,7 +110,7 @@ async def test_frames_that_look_the_same_are_read_once(
     facts, _ = await agent.inspect(source=await agent.upload(spots["still"].path), **ASKED)
     assert wrong_findings(facts, STEP_S) == []
     frames = facts["coverage"]["frames"]
-    assert frames["read"] == len(fake.requests) <= 5  # with and without premium, with the notice, and again without
+    assert frames["read"] == len(fake.requests) <= 6  # with the premium, without, with the notice; then around cuts
     assert frames["read"] + frames["same"] == frames["sampled"] >= FRAMES
 
 

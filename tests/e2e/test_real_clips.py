@@ -94,6 +94,34 @@ async def test_a_covered_video_has_all_frames_at_their_times(
     assert [time_s - times_s[0] for time_s in times_s] == pytest.approx(clip.times_s, abs=0.001)
 
 
+async def test_every_second_is_read_and_what_has_no_words_gives_none(
+    worker: RunningWorker, clip: RealClip, source: str
+) -> None:
+    results = await Agent(worker).follow(
+        "inspect_video", source=source, interval_s=2.5, phrases=["이 문구는 나오지 않습니다"]
+    )
+    facts = results[-1]
+    coverage = facts["coverage"]
+    assert coverage["asked_s"] == coverage["read_s"] == pytest.approx(clip.times_s[-1], abs=0.1)
+    assert coverage["frames"]["failed"] == 0
+    assert coverage["frames"]["sampled"] >= len(range(0, int(clip.times_s[-1] * 2), 5))
+    assert facts["phrases"][0]["state"] in ("not_shown", "cannot_tell")
+    assert {"time_line", "contact_sheet", "report"} <= facts.keys()
+
+
+async def test_sound_is_accounted_for_or_said_to_be_missing(worker: RunningWorker, clip: RealClip, source: str) -> None:
+    if not clip.sound:
+        with pytest.raises(ToolFailure, match=r"^\[no_audio_stream\].*inspect_video"):
+            await Agent(worker).call("transcribe_audio", source=source)
+        return
+    facts = (await Agent(worker).follow("transcribe_audio", source=source))[-1]
+    assert facts["not_available"]["mend"]
+    coverage = facts["coverage"]
+    told_s = sum(coverage[f"{what}_s"] for what in ("heard", "silent", "unheard", "failed", "unreached"))
+    assert told_s == pytest.approx(coverage["asked_s"], abs=0.005)
+    assert coverage["heard_s"] == 0
+
+
 async def test_tools_for_pictures_and_documents_say_where_to_go_with_a_video(
     worker: RunningWorker, clip: RealClip, source: str
 ) -> None:

@@ -2,9 +2,10 @@
 
     python -m tests.bench.video.spot [--seeds 1 2 3] [--check] [--json]
 
-Twelve frames half a second apart, all different, are read by the scripted Claude with the latencies of
-tests/bench/claude/schedule.py. The ideal is the list schedule of the very latencies that were drawn, 16 at once, with
-nothing around it: no decoding, no pictures. The local engine reads an ordinary H.264 encode; it looks for text only.
+Twelve frames half a second apart, all different and no more (scene_changes is off), are read by the scripted Claude
+with the latencies of tests/bench/claude/schedule.py. The ideal is the list schedule of the very latencies that were
+drawn, 16 at once, with nothing around it: no decoding, no pictures. The local engine reads an ordinary H.264 encode; it
+looks for text only.
 """
 
 from __future__ import annotations
@@ -116,7 +117,13 @@ async def _timed(worker: RunningProgram, **arguments: Any) -> tuple[Called, floa
 async def _one(fake: FakeProcess, worker: RunningProgram, spot: Spot, seed: int, time_scale: float) -> SpotCall:
     fake.play(partial(script, seed, time_scale))
     source = await worker.client.upload(spot.path)
-    arguments = {"source": source, "labels": list(LABELS), "phrases": PHRASES, "interval_s": STEP_S}
+    arguments = {
+        "source": source,
+        "labels": list(LABELS),
+        "phrases": PHRASES,
+        "interval_s": STEP_S,
+        "scene_changes": False,
+    }
     called, cpu = await _timed(worker, **arguments)
     record = fake.record()
     again = await call(worker.client, "inspect_video", **arguments)

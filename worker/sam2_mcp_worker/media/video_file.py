@@ -253,5 +253,5 @@ def _picture_track(container: InputContainer) -> VideoStream:
     raise WorkerError(
         "no_video_stream",
         f"the file ({container.format.long_name}) holds {held}",
-        next_step="Send a file that has a picture track",
+        next_step="Send a file that has a picture track; transcribe_audio hears what is said",
     )

@@ -29,3 +29,10 @@ def serving_app(app: Any) -> Iterator[int]:
         thread.join(PATIENCE_S)
         listener.close()
         assert not thread.is_alive()
+
+
+def closed_port() -> int:
+    """A port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ from tests.fakes.certificates import Authority, refusing_client_certificates
 from tests.fakes.claude_pages import make_page
 from tests.fakes.claude_script import KEY
 from tests.fakes.claude_server import FakeClaude, claude_server
+from tests.fakes.loopback import closed_port
 from tests.fakes.proxy import FakeProxy
 
 from sam2_mcp_worker.cli.doctor_claude import claude_finding
@@ -42,12 +42,6 @@ def no_proxy_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROXY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
 
 
 async def look(picture: TilePicture, folder: Path, base_url: str) -> Sight:

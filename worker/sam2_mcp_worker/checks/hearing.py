@@ -67,8 +67,8 @@ def judge(said: Iterable[Said], duration_s: float) -> tuple[list[Said], list[Los
         doubts[index] = doubts[index] or "the engine wrote the same words again and again"
     believed = [one for one, reason in zip(inside, doubts, strict=True) if not reason]
     lost = [_span(one, duration_s, reason) for one, reason in zip(inside, doubts, strict=True) if reason]
-    lost += _without_words(inside, duration_s)
-    return believed, _joined(_less(lost, believed))
+    lost = _joined(_less(lost, believed))
+    return believed, _joined(lost + _less(_without_words(believed, duration_s), lost))
 
 
 def doubt(one: Said) -> str:
@@ -126,24 +126,24 @@ def _words(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
-def _without_words(said: Sequence[Said], duration_s: float) -> list[Lost]:
-    """Stretches that the engine passed over: all of the piece, or more than a pause."""
-    if not said:
+def _without_words(believed: Sequence[Said], duration_s: float) -> list[Lost]:
+    """Stretches without words that are believed: all of the piece, or more than a pause."""
+    if not believed:
         return [Lost(0.0, duration_s, NO_WORDS)]
     found, until_s = [], 0.0
-    for start_s, end_s in [*((one.start_s, one.end_s) for one in said), (duration_s, duration_s)]:
+    for start_s, end_s in [*((one.start_s, one.end_s) for one in believed), (duration_s, duration_s)]:
         if start_s - until_s > LONGEST_PAUSE_S:
             found.append(Lost(until_s, start_s, NO_WORDS))
         until_s = max(until_s, end_s)
     return found
 
 
-def _less(lost: Iterable[Lost], believed: Sequence[Said]) -> list[Lost]:
-    """What of the lost spans is not covered by words that are believed."""
+def _less(spans: Iterable[Lost], taken: Sequence[Said] | Sequence[Lost]) -> list[Lost]:
+    """What of the spans is not covered by others, which rise."""
     left = []
-    for span in lost:
+    for span in spans:
         at_s = span.start_s
-        for one in believed:
+        for one in taken:
             if at_s < one.start_s < span.end_s:
                 left.append(replace(span, start_s=at_s, end_s=one.start_s))
             if one.start_s < span.end_s:

@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("port", lambda: _port(settings)),
         ("segmentation", lambda: _segmentation(settings)),
         ("claude", lambda: _claude(settings)),
+        ("speech", lambda: _speech(settings)),
         ("processes", lambda: asyncio.run(_processes(settings))),
     ]
     findings = [_check(name, check) for name, check in checks]
@@ -114,6 +115,12 @@ def _claude(settings: Settings) -> str:
     from sam2_mcp_worker.cli.doctor_claude import claude_finding
 
     return asyncio.run(claude_finding(settings))
+
+
+def _speech(settings: Settings) -> str:
+    from sam2_mcp_worker.cli.doctor_speech import speech_finding  # its HTTP client is for this command only
+
+    return asyncio.run(speech_finding(settings))
 
 
 async def _processes(settings: Settings) -> str:

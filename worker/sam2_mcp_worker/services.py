@@ -94,8 +94,8 @@ class Services:
         self.redactors = ChildPool(
             "redact", REDACT_MODULE, size=1, config={}, memory_limit_bytes=settings.decoder_memory_bytes
         )
-        # One child: it keeps files open between tasks, and its decoder has two threads. Nor is it recycled for its size:
-        # the frames of an open video are meant to stay, and its limit bounds them.
+        # One child: it keeps files open between tasks, and its decoder has two threads. Nor is it recycled for its
+        # size: the frames of an open video are meant to stay, and its limit bounds them.
         self.scanner = ChildPool(
             "scan",
             SCAN_MODULE,

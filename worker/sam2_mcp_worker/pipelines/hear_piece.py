@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from sam2_mcp_worker.checks.hearing import syllables
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.engines.ports import AudioPiece, Hearing, SpokenSegment, Transcriber, Unheard
 from sam2_mcp_worker.errors import WorkerError
@@ -28,14 +29,16 @@ HEARING_VERSION = 1
 SETTLE_S = 0.5
 # What a level of digital silence is taken for; 16 bits tell nothing below.
 FLOOR_DBFS = -96.0
+# Engines tell times to some tenths of a second: of a shorter segment they make any rate.
+SHORTEST_RATED_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class HeardPiece:
     """What became of a piece: `said` and `spans` in seconds of the file, the spans dividing all of it.
 
-    `stood_in` says why another engine than the first heard it, `again` that a later attempt may give more. One that
-    nobody could hear has a single span with the reason.
+    `stood_in` says why another engine than the first heard it, `again` that a later attempt may give more. `timed` is
+    False where the engine told no times within the piece. One that nobody could hear has a single span with the reason.
     """
 
     said: tuple[Said, ...]
@@ -45,6 +48,7 @@ class HeardPiece:
     language: str | None = None
     stood_in: str = ""
     again: bool = False
+    timed: bool = True
 
     @property
     def failed(self) -> bool:
@@ -116,23 +120,27 @@ class Listener:
 
 
 def _heard(piece: SoundPiece, engine: Transcriber, hearing: Hearing, *, stood_in: str) -> HeardPiece:
+    timed = hearing.times == "segments"
     return HeardPiece(
-        tuple(_said(piece, segment) for segment in hearing.segments if segment.text.strip()),
+        tuple(_said(piece, segment, timed=timed) for segment in hearing.segments if segment.text.strip()),
         _spans(piece, hearing.unheard),
         engine.name,
         engine.quality == "low",
         hearing.language,
         stood_in,
         bool(hearing.again or stood_in),
+        timed,
     )
 
 
-def _said(piece: SoundPiece, segment: SpokenSegment) -> Said:
+def _said(piece: SoundPiece, segment: SpokenSegment, *, timed: bool) -> Said:
+    text, length_s = " ".join(segment.text.split()), segment.end_s - segment.start_s
     return Said(
         piece.start_s + segment.start_s,
         piece.start_s + segment.end_s,
-        " ".join(segment.text.split()),
+        text,
         segment.confidence,
+        syllables_per_s=round(syllables(text) / length_s, 1) if timed and length_s >= SHORTEST_RATED_S else None,
         loudness_dbfs=loudness_dbfs(piece.levels_dbfs, segment.start_s, segment.end_s),
     )
 

@@ -45,6 +45,11 @@ class Listening:
         found = enumerate(self.stretches[number].pieces)
         return {i: one for i, one in found if one.start_s < self.end_s and one.start_s + one.duration_s > self.start_s}
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the file has sound behind the end that it states, of which nobody knows anything."""
+        return any(stretch.goes_on for stretch in self.stretches.values())
+
     def units(self, coverage: Coverage[int, Any]) -> Iterator[Unit]:
         """All that there is to deliver, in order."""
         for number in self.numbers:

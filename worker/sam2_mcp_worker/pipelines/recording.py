@@ -13,6 +13,7 @@ from typing import Any
 
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.audio import (
+    SOUND_VERSION,
     DamagedSpan,
     SilentSpan,
     SoundFacts,
@@ -24,9 +25,6 @@ from sam2_mcp_worker.media.audio import (
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
-
-# Raise it whenever the scan child finds other facts or cuts a file otherwise.
-SCAN_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ async def describe_sound(services: Services, stored: StoredFile) -> Recording:
         )
         return asdict(facts)
 
-    key = cache_key("sound", SCAN_VERSION, stored.sha256, settings.max_video_s)
+    key = cache_key("sound", SOUND_VERSION, stored.sha256, settings.max_video_s)
     return Recording(stored, SoundFacts(**await services.cache.get_or_compute(key, compute)))
 
 
@@ -77,7 +75,7 @@ class StretchSound:
         Raises:
             WorkerError: the scan child crashed, hung, or cannot open the file.
         """
-        key = cache_key("sound_stretch", SCAN_VERSION, self._recording.stored.sha256, self._number)
+        key = cache_key("sound_stretch", SOUND_VERSION, self._recording.stored.sha256, self._number)
         known = await asyncio.to_thread(self._services.cache.get, key)
         if known is not None:
             return _from_json(known)
@@ -92,7 +90,7 @@ class StretchSound:
             WorkerError: as `cuts`.
         """
         pieces = (await self._scan()).pieces
-        if index >= len(pieces):  # only when the cutting was changed and SCAN_VERSION was not
+        if index >= len(pieces):  # only when the cutting was changed and SOUND_VERSION was not
             raise WorkerError("sound_changed", "this stretch was cut otherwise before", next_step="call again")
         return pieces[index].path
 
@@ -126,6 +124,7 @@ def _from_json(fields: dict[str, Any]) -> SoundStretch:
         tuple(_piece(piece) for piece in fields["pieces"]),
         tuple(SilentSpan(**span) for span in fields["silent"]),
         tuple(DamagedSpan(**span) for span in fields["damaged"]),
+        fields["goes_on"],
     )
 
 

@@ -43,7 +43,9 @@ def deliver(units: Sequence[Unit], before: Told, max_chars: int) -> Delivery:
     late = [unit for unit in units if unit.number in failed and unit.heard is not None and not unit.heard.failed]
     ahead = [unit for unit in units if unit.number > before.upto]
     settled = ahead[: next((i for i, unit in enumerate(ahead) if unit.heard is None), len(ahead))]
-    pieces, taken, left = [], set(), max_chars
+    pieces: list[HeardPiece] = []
+    taken: set[int] = set()
+    left = max_chars
     for unit in (*late, *settled):
         assert unit.heard is not None
         left -= piece_chars(unit.heard)

@@ -5,11 +5,13 @@ Owns the order of work for a recording; what of it goes into which call's result
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sam2_mcp_worker.artifacts import Artifact
 from sam2_mcp_worker.deadline import Deadline, current_deadline
+from sam2_mcp_worker.engines.speech_languages import LANGUAGES, language_code
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import fan_out
 from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job
@@ -49,7 +51,8 @@ class Request:
 class Transcription:
     """What one call delivers. `transcript` is all that is known by now, `segments` what is new in this call.
 
-    `not_available` says why nobody can hear at all. `spent` is by the second in which a piece begins.
+    `not_available` says why nobody can hear at all, `goes_on` that the file has sound behind its stated end. `spent` is
+    by the second in which a piece begins.
     """
 
     file: StoredFile
@@ -59,6 +62,7 @@ class Transcription:
     languages: tuple[str, ...]
     notes: tuple[str, ...]
     not_available: WorkerError | None
+    goes_on: bool
     files: tuple[Artifact, ...]
     spent: dict[int, Usage]
     cursor: str | None
@@ -75,7 +79,7 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
     recording = await describe_sound(services, stored)
     start_s, end_s = _range(request, recording.facts)
     numbers = stretches_of(recording.facts, start_s, end_s)
-    language = request.language.strip().lower() or None
+    language = _language(request.language)
     engines = [engine.identity for engine in services.transcribers]
     key = cache_key(TOOL, RESULT_VERSION, stored.sha256, start_s, end_s, language, engines)
     before = from_cursor(request.cursor, TOOL, key, numbers.stop)
@@ -104,12 +108,33 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
             transcript,
             _inside([said for piece in delivery.pieces for said in piece.said], listening),
             _languages(heard),
-            (*_file_notes(request, recording.facts), *_engine_notes(heard)),
+            (*_file_notes(request, listening), *_engine_notes(heard)),
             None if services.transcribers else services.speech_missing,
+            listening.goes_on,
             await write_transcript(services, transcript, key),
             job.spent.take(),
             to_cursor(TOOL, key, delivery),
         )
+
+
+def _language(asked: str) -> str | None:
+    """The code to force, None to detect the language.
+
+    Raises:
+        WorkerError: `language_unknown`.
+    """
+    if not asked.strip():
+        return None
+    code = language_code(asked)
+    if code is not None:
+        return code
+    close = difflib.get_close_matches(asked.strip().title(), list(LANGUAGES.values()), n=1)
+    raise WorkerError(
+        "language_unknown",
+        f"language={asked[:40]!r} is not known",
+        rule="a language is named by its code of ISO 639, such as 'ko' or 'en'",
+        next_step=f"did you mean {language_code(close[0])!r}" if close else "leave language out to have it detected",
+    )
 
 
 def _range(request: Request, facts: SoundFacts) -> tuple[float, float]:
@@ -210,15 +235,18 @@ def _engine_notes(heard: Sequence[HeardPiece]) -> tuple[str, ...]:
     for piece in heard:
         if piece.stood_in:
             stood_in.setdefault((piece.engine, piece.stood_in), []).append(piece)
-    return tuple(
+    notes = [
         f"{engine} heard {len(pieces)} of the pieces from {pieces[0].spans[0].start_s:.1f} s to "
         f"{pieces[-1].spans[-1].end_s:.1f} s in place of the first engine ({reason})"
         for (engine, reason), pieces in stood_in.items()
-    )
+    ]
+    if not all(piece.timed for piece in heard):
+        notes.append("the endpoint tells no times within a piece: such a segment spans the whole piece")
+    return tuple(notes)
 
 
-def _file_notes(request: Request, facts: SoundFacts) -> tuple[str, ...]:
-    notes = []
+def _file_notes(request: Request, listening: Listening) -> tuple[str, ...]:
+    facts, notes = listening.facts, []
     if facts.tracks > 1:
         notes.append(f"the file has {facts.tracks} sound tracks; track {facts.track} was listened to")
     if facts.stated_end_s is not None:
@@ -226,6 +254,8 @@ def _file_notes(request: Request, facts: SoundFacts) -> tuple[str, ...]:
             f"the file says that its sound lasts until {facts.stated_end_s:.1f} s, but it ends at {facts.end_s:.1f} s: "
             "it was cut off"
         )
+    elif listening.goes_on:
+        notes.append(f"sound goes on behind {facts.end_s:.1f} s, where the file says that it ends: that was not heard")
     elif request.end_s is not None and request.end_s > facts.end_s + TIME_TOLERANCE_S:
         notes.append(f"the sound ends at {facts.end_s:.3f} s, before end_s")
     return tuple(notes)

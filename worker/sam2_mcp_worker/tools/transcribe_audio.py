@@ -130,12 +130,13 @@ def _coverage(transcript: Transcript) -> SoundCoverage:
     )
 
 
-def _speech(transcript: Transcript) -> Literal["found", "none", "cannot_tell"]:
+def _speech(one: Transcription) -> Literal["found", "none", "cannot_tell"]:
     """Silence is claimed only over what was really listened to."""
+    transcript = one.transcript
     if transcript.said:
         return "found"
     unknown = (*transcript.of("unheard"), *transcript.of("failed"), *transcript.of("unreached"))
-    return "cannot_tell" if unknown else "none"
+    return "cannot_tell" if unknown or one.goes_on else "none"
 
 
 def _quality(one: Transcription) -> Literal["provider", "low"] | None:
@@ -155,7 +156,7 @@ def _model(one: Transcription) -> TranscribedAudio:
         not_available=NobodyHears(reason=missing.what, mend=missing.next_step) if missing else None,
         language=transcript.language,
         other_languages=list(one.languages[1:]) or None,
-        speech=_speech(transcript),
+        speech=_speech(one),
         coverage=_coverage(transcript),
         segments=[_segment(said) for said in one.segments],
         files=[file.uri for file in one.files] or None,

@@ -210,7 +210,7 @@ def _facts(sound: OpenSound, start_s: float) -> dict[str, Any]:
     return {
         "start_s": round(start_s, _DECIMALS),
         "codec": context.codec.canonical_name,
-        "container": container.format.name.split(",")[0],
+        "container": sound.container_name,
         "channels": context.channels,
         "sample_rate_hz": context.sample_rate,
         "language": None if language == "und" else language,
@@ -222,18 +222,11 @@ def _facts(sound: OpenSound, start_s: float) -> dict[str, Any]:
 
 def _ends(sound: OpenSound, start_s: float) -> dict[str, Any]:
     """Where the sound ends, by its packets or, where they are too many to be looked through, by the header."""
-    stream = sound.stream
-    stated_s = start_s
-    if stream.duration and stream.time_base:
-        stated_s = float(((stream.start_time or 0) + stream.duration) * stream.time_base - sound.zero_s)
     stops_s = time.monotonic() + SCAN_S
-    end_s, whole = start_s, True
+    end_s, stated_s = start_s, sound.stated_end_s or start_s
     for timed in timed_packets(sound):
         end_s = max(end_s, timed.end_s)
         if time.monotonic() > stops_s:
-            whole = False
-            break
-    if not whole:
-        return {"end_s": round(max(end_s, stated_s), _DECIMALS), "stated_end_s": None}
-    cut_off = stated_s - end_s > max(_CUT_OFF_S, _CUT_OFF_SHARE * stated_s)
+            return {"end_s": round(max(end_s, stated_s), _DECIMALS), "stated_end_s": None}
+    cut_off = sound.states_end and stated_s - end_s > max(_CUT_OFF_S, _CUT_OFF_SHARE * stated_s)
     return {"end_s": round(end_s, _DECIMALS), "stated_end_s": round(stated_s, 3) if cut_off else None}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import av
 from av.audio.stream import AudioStream
 from av.container import InputContainer
 from av.stream import Discard
@@ -27,6 +28,12 @@ SOUND = Wording(
 )
 
 
+# Containers without time stamps: time is counted from what was found.
+_UNTIMED = ("mp3", "aac", "ac3", "eac3", "amr", "dts")
+# Those that do not state how long they are: what libavformat tells is a guess from the first packets.
+_UNSTATED = ("aac", "ac3", "eac3", "amr", "dts", "mpegts", "mpeg")
+
+
 @dataclass(frozen=True, slots=True)
 class OpenSound:
     """An open file and its best sound track, the `number`th of its sound tracks (from 1).
@@ -39,6 +46,29 @@ class OpenSound:
     number: int
     zero_s: Fraction
     has_video: bool
+
+    @property
+    def container_name(self) -> str:
+        """The shortest name of the container."""
+        return self.container.format.name.split(",")[0]
+
+    @property
+    def untimed(self) -> bool:
+        """Whether nobody knows how much time was lost where the file is damaged."""
+        return self.container_name in _UNTIMED
+
+    @property
+    def stated_end_s(self) -> float | None:
+        """Where the file says, or lets us guess, that its sound ends."""
+        stream = self.stream
+        if stream.duration and stream.time_base:
+            return float(((stream.start_time or 0) + stream.duration) * stream.time_base - self.zero_s)
+        return self.container.duration / av.time_base if self.container.duration else None
+
+    @property
+    def states_end(self) -> bool:
+        """Whether `stated_end_s` is no guess."""
+        return bool(self.stream.duration) and self.container_name not in _UNSTATED
 
 
 @contextmanager

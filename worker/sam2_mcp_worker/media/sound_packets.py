@@ -19,7 +19,6 @@ from av.audio.stream import AudioStream
 from numpy.typing import NDArray
 
 from sam2_mcp_worker.media.sound_file import OpenSound, sound_encrypted
-from sam2_mcp_worker.media.video_reader import PACKET_ERRORS
 
 Samples = NDArray[np.int16]
 
@@ -103,11 +102,11 @@ def decoded(sound: OpenSound, wants: Callable[[TimedPacket], bool]) -> Iterator[
         timed.packet.pts = round(timed.start_s / base)  # the decoder hands it on to the frames
         try:
             frames = stream.decode(timed.packet)
-        except PACKET_ERRORS:
-            yield lost
-            continue
         except av.MemoryError as error:
             raise MemoryError from error
+        except av.FFmpegError:  # of any kind: random bytes have been seen to be "not permitted"
+            yield lost
+            continue
         for frame in frames:
             yield leveller.block(frame, timed.start_s)
     for frame in stream.decode(None):

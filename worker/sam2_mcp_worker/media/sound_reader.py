@@ -35,6 +35,7 @@ _CANCELLED = 0.25
 _GAP = "the file holds no sound here (a gap in its time stamps)"
 _CUT_OFF = "the file ends before this, though it claims to be longer"
 _BROKEN = "the sound is damaged here"
+_UNTIMED = "the sound is damaged here, and all later times may be off, since files of this kind store none"
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class LapReader:
     def read(self) -> Lap:
         """The next lap, decoded."""
         first, end = self._borders[self.next : self.next + 2]
-        canvas = _Canvas(first, end)
+        canvas = _Canvas(first, end, _UNTIMED if self._sound.untimed else _BROKEN)
         for block in self._until(end / SAMPLE_RATE_HZ):
             canvas.add(block, self._begins)
         canvas.finish(self._begins, sound_ended=self._held is None)
@@ -111,9 +112,10 @@ class LapReader:
 class _Canvas:
     """The lap that is being filled, two channels wide."""
 
-    def __init__(self, first: int, end: int) -> None:
+    def __init__(self, first: int, end: int, broken: str) -> None:
         self._first = first
         self._end = end
+        self._broken = broken
         self.samples = np.zeros((2, end - first), np.int16)
         self.damaged: list[Damage] = []
         self._run: list[Samples] = []
@@ -124,7 +126,7 @@ class _Canvas:
     def add(self, block: Block, begins: int) -> None:
         """Append sound to the run that it continues, or begin a new run at its place."""
         if block.native is None:
-            self._spoil(round(block.start_s * SAMPLE_RATE_HZ), round(block.end_s * SAMPLE_RATE_HZ), _BROKEN)
+            self._spoil(round(block.start_s * SAMPLE_RATE_HZ), round(block.end_s * SAMPLE_RATE_HZ), self._broken)
             return
         if not block.native.shape[1]:
             return

@@ -35,8 +35,8 @@ _SEEK_BACK_S = (0.0, 2.0, 12.0)
 # Rates that no camera has are slips of the file; 25 is then as good as any guess for frames without a time.
 _RATE_RANGE = (1, 1000)
 _GUESSED_RATE = Fraction(25)
-# Errors of libavcodec that concern one packet; for pictures the third says that its frame would be larger than allowed.
-PACKET_ERRORS = (av.InvalidDataError, av.PatchWelcomeError, av.ArgumentError, av.UnknownError, av.ExternalError)
+# Errors of libavcodec that concern one packet; the third says that its frame would be larger than allowed.
+_PACKET_ERRORS = (av.InvalidDataError, av.PatchWelcomeError, av.ArgumentError, av.UnknownError, av.ExternalError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class VideoReader:
             care.see(packet)
             try:
                 frames = self.stream.decode(packet)
-            except PACKET_ERRORS:
+            except _PACKET_ERRORS:
                 care.lost = True
                 continue
             except av.MemoryError as error:

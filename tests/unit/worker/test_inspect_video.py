@@ -96,6 +96,7 @@ async def test_a_call_without_time_calls_nothing_absent_and_its_cursor_brings_ev
         rest = await agent.call(0.0, cursor=rest.cursor)
         told += rest.texts
     assert rest.coverage.read_s == pytest.approx(rest.coverage.asked_s)
+    assert {one.model for one in agent.eyes.asked} == {"fast"}, "twelve tiles are many"
     # The drawing of the coin holds ink that nobody read: what was not found may stand there.
     assert states(rest) == {PREMIUM: "shown", NOTICE: "shown", ABSENT: "cannot_tell"}
     assert [one["number"] for one in told] == list(range(1, len(rest.findings.texts) + 1))
@@ -149,7 +150,7 @@ async def test_frames_of_a_provider_in_trouble_are_read_locally_and_later_by_it(
     assert any("no credit" in note for note in troubled.notes)
     agent = Agent(services, spot, change=as_seen)
     mended = await agent.call(2.5, end_s=3.0)
-    assert agent.eyes.asked
+    assert {one.model for one in agent.eyes.asked} == {"accurate"}, "one frame is little"
     assert mended.told.labels[0]["state"] == "shown"
 
 

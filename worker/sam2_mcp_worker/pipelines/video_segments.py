@@ -42,8 +42,6 @@ from sam2_mcp_worker.uploads import StoredFile
 
 # Raise it whenever a segment's result has other fields or means something else: it is part of their cache keys.
 RESULT_VERSION = 1
-# Two frames more than readers: their pixels lie ready when a reader is free.
-EXTRA_FRAMES_IN_FLIGHT = 2
 # Raw pixels that wait for a reader, beside what the scan writes ahead: 80 frames of 1080p, or 4 of 8K with 40 tiles.
 FRAME_ROOM_BYTES = 512 * 2**20
 BYTES_PER_PIXEL = 3
@@ -64,12 +62,10 @@ class VideoRequest:
         return self.facts.width_px, self.facts.height_px
 
 
-def frames_in_flight(services: Services, request: VideoRequest) -> int:
+def frames_in_flight(request: VideoRequest) -> int:
     """As many as keep every reader busy though each frame have one tile, and no more than the room on disk allows."""
-    settings = services.settings
-    at_once = settings.vision_in_flight if request.readers.text.costs_money else settings.ocr_process_count
     frame_bytes = request.facts.width_px * request.facts.height_px * BYTES_PER_PIXEL
-    return max(1, min(at_once + EXTRA_FRAMES_IN_FLIGHT, FRAME_ROOM_BYTES // frame_bytes))
+    return max(1, min(request.readers.text.tiles_in_flight, FRAME_ROOM_BYTES // frame_bytes))
 
 
 class SegmentReader:
@@ -81,7 +77,7 @@ class SegmentReader:
         self._job = job
         self._scanning = asyncio.Lock()
         self.begun: dict[int, SegmentWork] = {}
-        self.in_flight = frames_in_flight(services, request)
+        self.in_flight = frames_in_flight(request)
         self._slots = asyncio.Semaphore(self.in_flight)
         size = request.size_px
         self._tiles = plan_tiles(*size, request.readers.text.tile_limit)

@@ -208,7 +208,7 @@ async def test_odd_sizes_and_blur_work_and_say_what_they_cost(worker: RunningWor
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"phrases": ["홍길동"]}, "not_for_this_kind"),
+        ({"phrases": [" "]}, "phrase_invalid"),
         ({"regions": [{"box_xyxy_px": [400, 0, 500, 9]}]}, "region_invalid"),
         ({"regions": [{"box_xyxy_px": BOX, "start_s": 9.0}]}, "region_invalid"),
         ({"regions": [{"box_xyxy_px": BOX, "start_s": 1.0, "end_s": 0.5}]}, "region_invalid"),

@@ -26,18 +26,15 @@ from sam2_mcp_worker.media.image_redaction import (
     timeout_for,
 )
 from sam2_mcp_worker.media.pixels import PixelFile
-from sam2_mcp_worker.media.reading_order import reading_order
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.read_picture import PictureReader, PictureReading, merge
 from sam2_mcp_worker.pipelines.redact_areas import AreaFinder
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
 from sam2_mcp_worker.pipelines.redact_image_check import OutputReader, proofs
-from sam2_mcp_worker.pipelines.redact_phrases import Match, ReadLine, find_phrases
+from sam2_mcp_worker.pipelines.redact_lines import as_read, in_order, line_area
+from sam2_mcp_worker.pipelines.redact_phrases import Match, find_phrases
 from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 
-# Beyond the box of a line that a detector drew: ink may stick out of it by a tenth of its height (reader: BOX_MARGIN).
-LINE_MARGIN = 0.15
-LINE_MARGIN_PX = 2
 # With a line gone the detector may see a neighbour that it missed before. Each round covers what the last one showed.
 ROUNDS = 3
 # Boxes of ink that nobody could read: enough to look at.
@@ -109,17 +106,17 @@ class ImageRedactor:
         if len(coverage.failed) == len(tiles):
             raise coverage.failed[0]
         reading = await asyncio.to_thread(merge, tiles, coverage)
-        lines = _in_order(reading)
+        lines = in_order(reading.lines)
         await self._plan_matches(lines, pixels)
         places = [{"box_xyxy_px": list(line.box_xyxy_px)} for line in lines]
-        await asyncio.to_thread(self._findings.miss, _as_read(lines), places)
+        await asyncio.to_thread(self._findings.miss, as_read(lines), places)
         self._tell_unread(reading)
 
     async def _plan_matches(self, lines: Sequence[TextLine], pixels: PixelFile) -> bool:
         """Plan an area for every line that holds a phrase; whether there was any."""
-        matches = await asyncio.to_thread(find_phrases, self._task.request.phrases, _as_read(lines))
+        matches = await asyncio.to_thread(find_phrases, self._task.request.phrases, as_read(lines))
         for match in matches:
-            boxes = [_line_area(lines[index].box_xyxy_px, pixels) for index in match.lines]
+            boxes = [line_area(lines[index].box_xyxy_px, (pixels.width_px, pixels.height_px)) for index in match.lines]
             self._planned += [_Planned(CoverArea(box), match) for box in boxes]
             for box in boxes:
                 self._findings.cover_match(match, box_xyxy_px=list(box), shape="box", source="ocr")
@@ -231,22 +228,3 @@ def _changes(image: DecodedImage, mode: str, alpha: bool, carried: Sequence[str]
     if carried:
         notes.append(f"removed with all metadata: {', '.join(carried)}")
     return notes
-
-
-def _in_order(reading: PictureReading) -> list[TextLine]:
-    order = reading_order([line.box_xyxy_px for line in reading.lines])
-    return [reading.lines[index] for index in order]
-
-
-def _as_read(lines: Sequence[TextLine]) -> list[ReadLine]:
-    return [ReadLine(line.text, line.box_xyxy_px, exact=False) for line in lines]
-
-
-def _line_area(box: Box, pixels: PixelFile) -> Box:
-    margin = round((box[3] - box[1]) * LINE_MARGIN) + LINE_MARGIN_PX
-    return (
-        max(0, box[0] - margin),
-        max(0, box[1] - margin),
-        min(pixels.width_px, box[2] + margin),
-        min(pixels.height_px, box[3] + margin),
-    )

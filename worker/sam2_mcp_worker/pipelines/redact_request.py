@@ -64,7 +64,7 @@ def check_request(request: RedactRequest, kind: Kind) -> None:
         WorkerError: nothing_asked, too_many_regions, phrase_invalid, region_invalid, not_for_this_kind.
     """
     _check_amounts(request)
-    _check_phrases(request.phrases, kind)
+    _check_phrases(request.phrases)
     if kind == "pdf" and request.method != "fill":
         raise _not_for(kind, f"method {request.method!r}", "content of a PDF is removed and filled, never blurred")
     if kind != "video" and request.audio != "keep":
@@ -90,9 +90,7 @@ def _check_amounts(request: RedactRequest) -> None:
         )
 
 
-def _check_phrases(phrases: Sequence[str], kind: Kind) -> None:
-    if phrases and kind == "video":
-        raise _not_for(kind, "phrases", "text in videos is not searched yet; give boxes with times, or a tracks handle")
+def _check_phrases(phrases: Sequence[str]) -> None:
     for number, phrase in enumerate(phrases, 1):
         if not normalised(phrase) or len(phrase) > MAX_PHRASE_CHARS:
             raise WorkerError(

@@ -7,6 +7,7 @@ looked for, and how. Pure: numbers in, numbers out; times are seconds on one clo
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -116,82 +117,74 @@ def exposures_of(moments: Sequence[Moment], asked: Stretch, unknown: Sequence[St
     """The showings that samples tell of.
 
     Args:
-        moments: what each sample tells, rising by time.
-        asked: the range; a first sample before it is the frame that was on screen when it began.
+        moments: what each sample tells, rising by time, none longer than until the next one. The first may be before
+            the range (the frame that was on screen when it began), the last may stay longer.
+        asked: the range.
         unknown: stretches of which nothing is known (they failed, or were not reached), in any order.
     """
-    gaps = _gaps(moments, asked)
-    open_gaps = _unknown_gaps(gaps, sorted(unknown, key=lambda stretch: stretch.start_s)) if moments else [True]
+    gaps = _Gaps(moments, asked, unknown)
     shown: list[Exposure] = []
     possible: list[Stretch] = []
     start = 0
     for end in [*(index for index, moment in enumerate(moments) if moment.seen is False), len(moments)]:
-        between = Stretch(gaps[start].start_s, gaps[end].end_s)
-        surely = _surely(moments, gaps, open_gaps, start, end)
+        between = Stretch(gaps.starts[start], gaps.ends[end])
+        surely = _surely(moments, gaps, start, end)
         if surely:
-            from_edge, to_edge = start == 0, end == len(moments)
-            shown.append(_exposure(between, surely, from_edge, to_edge))
-        elif (end > start or open_gaps[end]) and between.length_s > ROUNDING_S:
+            first_s, last_s = surely[0].start_s, surely[-1].end_s
+            edges = start == 0, end == len(moments)
+            shown.append(Exposure(between.start_s, first_s, last_s, between.end_s, tuple(surely), *edges))
+        elif (end > start or gaps.unknown[end]) and between.length_s > ROUNDING_S:
             possible.append(between)
         start = end + 1
     return Exposures(tuple(shown), tuple(possible), _blind_s(moments, gaps))
 
 
-def _gaps(moments: Sequence[Moment], asked: Stretch) -> list[Stretch]:
-    """The stretches in which nothing was sampled: before each sample, and behind the last."""
-    begins = [asked.start_s, *(_left_s(moment) for moment in moments)]
-    ends = [*(moment.time_s for moment in moments), asked.end_s]
-    return [
-        Stretch(_clipped(one, asked), _clipped(max(one, two), asked)) for one, two in zip(begins, ends, strict=True)
-    ]
+class _Gaps:
+    """The stretches in which nothing was sampled: gap i before sample i, the last one behind the last sample.
+
+    `unknown` says of which not even that is known that nothing happened to the video there.
+    """
+
+    def __init__(self, moments: Sequence[Moment], asked: Stretch, unknown: Sequence[Stretch]) -> None:
+        lefts = [moment.time_s if moment.until_s is None else moment.until_s for moment in moments]
+        self.starts = [asked.start_s, *lefts]
+        self.ends = [*(moment.time_s for moment in moments), asked.end_s]
+        self.ends[0] = max(self.ends[0], asked.start_s)
+        self.starts[-1] = min(max(self.starts[-1], asked.start_s), asked.end_s)
+        self.starts[1:2] = [max(start_s, asked.start_s) for start_s in self.starts[1:2]]
+        self.unknown = [not moments] * len(self.ends)
+        for stretch in unknown:
+            first = bisect.bisect_left(self.ends, stretch.start_s + ROUNDING_S)
+            for index in range(first, len(self.ends)):
+                if self.starts[index] > stretch.end_s - ROUNDING_S:
+                    break
+                self.unknown[index] |= self.ends[index] - self.starts[index] > ROUNDING_S
 
 
-def _left_s(moment: Moment) -> float:
-    """Until when its frame was on screen, as far as that is known."""
-    return moment.time_s if moment.until_s is None else moment.until_s
-
-
-def _unknown_gaps(gaps: Sequence[Stretch], unknown: Sequence[Stretch]) -> list[bool]:
-    """For each gap, whether something of it is unknown. Both rise by time."""
-    found: list[bool] = []
-    position = 0
-    for gap in gaps:
-        while position < len(unknown) and unknown[position].end_s <= gap.start_s + ROUNDING_S:
-            position += 1
-        found.append(position < len(unknown) and unknown[position].start_s < gap.end_s - ROUNDING_S)
-    return found
-
-
-def _surely(
-    moments: Sequence[Moment], gaps: Sequence[Stretch], open_gaps: Sequence[bool], start: int, end: int
-) -> list[Stretch]:
+def _surely(moments: Sequence[Moment], gaps: _Gaps, start: int, end: int) -> list[Stretch]:
     """The parts of samples `start` to `end` (exclusive) in which every sample shows it."""
     parts: list[Stretch] = []
-    goes_on = False
+    begun_s: float | None = None
     for index in range(start, end):
         if not moments[index].seen:
-            goes_on = False
             continue
-        begin_s = parts.pop().start_s if goes_on else gaps[index].end_s
-        parts.append(Stretch(begin_s, gaps[index + 1].start_s))
-        goes_on = not open_gaps[index + 1]
+        begun_s = gaps.ends[index] if begun_s is None else begun_s
+        goes_on = index + 1 < end and moments[index + 1].seen and not gaps.unknown[index + 1]
+        if not goes_on:
+            parts.append(Stretch(begun_s, gaps.starts[index + 1]))
+            begun_s = None
     return parts
 
 
-def _exposure(between: Stretch, surely: Sequence[Stretch], from_edge: bool, to_edge: bool) -> Exposure:
-    first_s, last_s = surely[0].start_s, surely[-1].end_s
-    return Exposure(between.start_s, first_s, last_s, between.end_s, tuple(surely), from_edge, to_edge)
-
-
-def _blind_s(moments: Sequence[Moment], gaps: Sequence[Stretch]) -> float:
+def _blind_s(moments: Sequence[Moment], gaps: _Gaps) -> float:
     """The longest gap both of whose neighbours lack it; an edge of the range is taken as one that does."""
     lacks = [True, *(moment.seen is False for moment in moments), True]
-    blind = (gap.length_s for gap, before, behind in zip(gaps, lacks[:-1], lacks[1:], strict=True) if before and behind)
+    blind = (
+        end_s - start_s
+        for start_s, end_s, before, behind in zip(gaps.starts, gaps.ends, lacks[:-1], lacks[1:], strict=True)
+        if before and behind
+    )
     return max(blind, default=0.0) if moments else 0.0
-
-
-def _clipped(time_s: float, asked: Stretch) -> float:
-    return min(max(time_s, asked.start_s), asked.end_s)
 
 
 def minimum_time(exposures: Exposures, minimum_s: float) -> Check:

@@ -7,6 +7,7 @@ the letters, with Hangul taken apart, keeps present phrases apart from absent on
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import unicodedata
@@ -114,7 +115,7 @@ def phrase_of(text: str) -> Phrase:
 
 def letters(text: str) -> str:
     """What is compared: NFKC, without case, white space and invisible characters; Hangul syllables taken apart."""
-    composed = unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text)).casefold()
+    composed = _composed(text).casefold()
     if not composed.isprintable():  # of what is not, most is invisible; the rest is told apart slowly
         composed = "".join(char for char in composed if unicodedata.category(char) not in ("Cf", "Cc"))
     return unicodedata.normalize("NFD", "".join(composed.split()))
@@ -157,8 +158,8 @@ def _places(phrase: Phrase, page: str) -> Iterator[tuple[float, int, int]]:
 
 
 def _described(phrase: Phrase, page: _Page, score: float, start: int, end: int) -> PhraseMatch:
-    lines = tuple(dict.fromkeys(line for _, line in page.owners[start:end]))
-    first, last = page.owners[start][0], page.owners[end - 1][0] + 1
+    lines = tuple(range(page.line_of(start), page.line_of(end - 1) + 1))
+    first, last = page.character_of(start), page.character_of(end - 1) + 1
     read_as = " ".join(page.text[first:last].split())
     if score < phrase.present_at:
         return PhraseMatch("review", score, lines, read_as)
@@ -182,16 +183,18 @@ def _token_differences(phrase: Phrase, page: _Page, start: int, end: int) -> tup
 
 def _between(page: _Page, first: int, last: int) -> list[Token]:
     """The tokens that lie between two letters, or reach over one of them."""
-    start, end = page.owners[first][0], page.owners[last][0]
+    start, end = page.character_of(first), page.character_of(last)
     return [token for token in page.tokens if token.end > start and token.start <= end]
 
 
 class _Page:
-    """Lines as one text and as letters. Which letter belongs where is only worked out for pages with a place."""
+    """Lines as one text and as letters. Where a letter stands is only worked out for places that were found."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._texts = [unicodedata.normalize("NFKC", unicodedata.normalize("NFC", line)) for line in lines]
-        self.letters = "".join(map(letters, lines))
+        self._texts = [_composed(line) for line in lines]
+        parts = [letters(line) for line in lines]
+        self._letter_starts = list(itertools.accumulate(map(len, parts), initial=0))
+        self.letters = "".join(parts)
 
     @functools.cached_property
     def text(self) -> str:
@@ -203,18 +206,22 @@ class _Page:
         """The tokens of `text`."""
         return tokens_of(self.text)
 
-    @functools.cached_property
-    def owners(self) -> list[tuple[int, int]]:
-        """For each letter: which character of `text` it comes from, and in which line that stands."""
-        owners: list[tuple[int, int]] = []
-        position = 0
-        for line, text in enumerate(self._texts):
-            for character, char in enumerate(text, position):
-                owners += [(character, line)] * len(_letters_of(char))
-            position += len(text) + 1
-        return owners
+    def line_of(self, letter: int) -> int:
+        """The index of the line that holds a letter."""
+        return bisect.bisect_right(self._letter_starts, letter) - 1
+
+    def character_of(self, letter: int) -> int:
+        """The index in `text` of the character that a letter comes from."""
+        line = self.line_of(letter)
+        before = sum(len(text) + 1 for text in self._texts[:line])
+        return before + _characters_of(self._texts[line])[letter - self._letter_starts[line]]
 
 
-@functools.lru_cache(maxsize=8192)  # characters of one document
-def _letters_of(char: str) -> str:
-    return letters(char)
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text))
+
+
+@functools.lru_cache(maxsize=2048)  # lines around the phrases of one document
+def _characters_of(text: str) -> tuple[int, ...]:
+    """For each letter of a line in NFKC, the index of the character it comes from."""
+    return tuple(index for index, char in enumerate(text) for _ in letters(char))

@@ -76,6 +76,7 @@ def _until_s(looks: Sequence[FrameLook]) -> list[float | None]:
     """Until when each frame was on screen. The frame behind a cut came right after that of the look before it."""
     untils = [look.until_s for look in looks]
     for index in range(1, len(looks)):
-        if looks[index].kind == "after_cut" and untils[index - 1] is None:
-            untils[index - 1] = looks[index].time_s
+        before, time_s = untils[index - 1], looks[index].time_s
+        if looks[index].kind == "after_cut" or (before is not None and before > time_s):
+            untils[index - 1] = time_s
     return untils

@@ -35,10 +35,10 @@ from sam2_mcp_worker.pipelines.video_rules import height_checks, smallest_place,
 _LINE_PERCENT = 50.0
 # Lines that are this much of a phrase together are worth a close look.
 _WORTH_SHARE = 0.35
-# Runs of this many letters (a syllable has 2 or 3) are shared: of a line of 14 syllables with 45 % of them wrong still
-# a dozen, of unlike lines at most those of a common ending.
+# Runs of this many letters (a syllable has 2 or 3) are shared: a line with 45 % of its syllables wrong still has a
+# third of them, unlike lines have at most those of a common ending.
 _GRAM = 4
-_LEAST_GRAMS = 2
+_LEAST_GRAM_SHARE = 0.1
 # A letter of print that can be read is at least 6 px high and half as wide: less unread ink cannot hide a phrase.
 _LETTER_AREA_PX = 18
 
@@ -65,18 +65,24 @@ def find_phrases(
     """One finding for each phrase, in their order."""
     ready = [phrase_of(text) for text in phrases]
     lines = _Lines(looks.looks if ready else (), ready)
+    unread_px = [_unread_area_px(look) for look in looks.looks]
     return tuple(
-        _finding(phrase, list(_matches(phrase, index, looks.looks, lines)), looks, moments, rules)
+        _finding(phrase, list(_matches(phrase, index, looks.looks, lines)), unread_px, looks, moments, rules)
         for index, phrase in enumerate(ready)
     )
 
 
 class _Lines:
-    """The different texts of all looks, which look has which, and how much of which phrase may be in each."""
+    """The different texts of all looks, and how much of which phrase may be in each. Equal looks are one frame."""
 
     def __init__(self, looks: Sequence[FrameLook], phrases: Sequence[Phrase]) -> None:
         numbers: dict[str, int] = {}
-        self.of_look = [[numbers.setdefault(line.text, len(numbers)) for line in look.lines] for look in looks]
+        frames: dict[tuple[int, ...], int] = {}
+        self.frame_of_look: list[int] = []
+        for look in looks:
+            frame = tuple([numbers.setdefault(line.text, len(numbers)) for line in look.lines])
+            self.frame_of_look.append(frames.setdefault(frame, len(frames)))
+        self.frames = list(frames)
         self.texts = list(numbers)
         self.weights: list[dict[int, float]] = [{} for _ in phrases]
         grams = _Grams(phrases)
@@ -87,14 +93,13 @@ class _Lines:
                 if weight > 0:
                     self.weights[index][number] = weight
 
-    def worth_a_look(self, look: int, phrase: int) -> list[int]:
-        """Positions of the lines of a look that may hold a phrase, and of their neighbours; none where nothing is.
+    def worth_a_look(self, numbers: Sequence[int], phrase: int) -> list[int]:
+        """Positions of the lines of a frame that may hold a phrase, and of their neighbours; none where nothing is.
 
         A line that holds the end of a phrase and much else resembles it too little by itself, but stands beside one
         that does not. Lines of another column that stand between two of the phrase's are left out.
         """
         weights = self.weights[phrase]
-        numbers = self.of_look[look]
         likely = [position for position, number in enumerate(numbers) if number in weights]
         if sum(weights[numbers[position]] for position in likely) < _WORTH_SHARE:
             return []
@@ -107,6 +112,7 @@ class _Grams:
 
     def __init__(self, phrases: Sequence[Phrase]) -> None:
         self._of: dict[str, list[int]] = {}
+        self._lengths = [len(phrase.letters) for phrase in phrases]
         self._short = [index for index, phrase in enumerate(phrases) if len(phrase.letters) < SHORT_LETTERS]
         for index, phrase in enumerate(phrases):
             if len(phrase.letters) >= SHORT_LETTERS:
@@ -117,8 +123,9 @@ class _Grams:
         """Indices of the phrases that the line may hold a part of; short lines and phrases always may."""
         yield from self._short
         shared = Counter(index for gram in _grams(line) if gram in self._of for index in self._of[gram])
-        least = 1 if len(line) < SHORT_LETTERS else _LEAST_GRAMS
-        yield from (index for index, count in shared.items() if count >= least)
+        for index, count in shared.items():
+            if count >= _LEAST_GRAM_SHARE * min(len(line), self._lengths[index]):
+                yield index
 
 
 def _grams(text: str) -> Iterator[str]:
@@ -137,16 +144,19 @@ def _weight(phrase: str, line: str) -> float:
 
 def _matches(phrase: Phrase, index: int, looks: Sequence[FrameLook], lines: _Lines) -> Iterator[_Found]:
     known: dict[tuple[int, ...], PhraseMatch] = {}
-    for number, look in enumerate(looks):
-        picked = lines.worth_a_look(number, index)
-        if not picked:
-            continue
-        key = tuple(lines.of_look[number][position] for position in picked)
-        match = known.get(key)
-        if match is None:
-            match = known[key] = match_phrase(phrase, [lines.texts[text] for text in key])
-        if match.state != "absent":
-            yield _Found(number, match, _place(look, [picked[line] for line in match.lines]))
+    of_frame: list[tuple[PhraseMatch, list[int]] | None] = []
+    for numbers in lines.frames:
+        picked = lines.worth_a_look(numbers, index)
+        key = tuple(numbers[position] for position in picked)
+        if key and key not in known:
+            known[key] = match_phrase(phrase, [lines.texts[number] for number in key])
+        match = known[key] if key else None
+        held = match and match.state != "absent"
+        of_frame.append((match, [picked[line] for line in match.lines]) if match and held else None)
+    for number, frame in enumerate(lines.frame_of_look):
+        found = of_frame[frame]
+        if found is not None:
+            yield _Found(number, found[0], _place(looks[number], found[1]))
 
 
 def _place(look: FrameLook, positions: Sequence[int]) -> Place:
@@ -162,11 +172,17 @@ def _place(look: FrameLook, positions: Sequence[int]) -> Place:
 
 
 def _finding(
-    phrase: Phrase, found: Sequence[_Found], looks: VideoLooks, moments: LookMoments, rules: VideoRules | None
+    phrase: Phrase,
+    found: Sequence[_Found],
+    unread_px: Sequence[float],
+    looks: VideoLooks,
+    moments: LookMoments,
+    rules: VideoRules | None,
 ) -> PhraseFinding:
     states = {item.match.state for item in found}
     state: MatchState = next((state for state in _BY_RANK if state in states), "absent")
-    seen: list[bool | None] = [None if _may_hide(look, phrase) else False for look in looks.looks]
+    hiding = _LETTER_AREA_PX * sum(not character.isspace() for character in phrase.text)
+    seen: list[bool | None] = [None if area >= hiding else False for area in unread_px]
     for item in found:
         seen[item.index] = True if item.match.state == state else None
     exposures = moments.exposures(seen)
@@ -200,12 +216,11 @@ def _finding(
     )
 
 
-def _may_hide(look: FrameLook, phrase: Phrase) -> bool:
-    """Whether the phrase could be in a look that does not show it."""
+def _unread_area_px(look: FrameLook) -> float:
+    """How much of the frame was not read: nothing can be excluded where that is unknown."""
     if look.failed or look.partly:
-        return True
-    ink = sum((box[2] - box[0]) * (box[3] - box[1]) for box in look.undetected_ink)
-    return ink >= _LETTER_AREA_PX * sum(not character.isspace() for character in phrase.text)
+        return float("inf")
+    return sum((box[2] - box[0]) * (box[3] - box[1]) for box in look.undetected_ink)
 
 
 def _others(found: Sequence[_Found], state: MatchState) -> str:

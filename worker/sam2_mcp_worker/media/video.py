@@ -147,6 +147,52 @@ async def read_frames(
                 await asyncio.to_thread(frame.pixels.path.unlink, missing_ok=True)
 
 
+async def read_thumbnails(
+    decoders: TaskRunner,
+    path: Path,
+    facts: VideoFacts,
+    times_s: Sequence[float],
+    out_dir: Path,
+    *,
+    thumbnail_px: int,
+    timeout_s: float,
+    job: str,
+) -> AsyncGenerator[tuple[int, PixelFile], None]:
+    """Small pictures (longer side `thumbnail_px`) of the frames on screen at the given times, with their places there.
+
+    Frames that cannot be decoded are left out. One decoding run of a few seconds after the other, nothing ahead.
+
+    Args:
+        times_s: ascending, 0 or later.
+
+    Raises:
+        WorkerError: the video cannot be opened any more, or one of the runner's own.
+    """
+    params = {**_step_params(path, facts, out_dir, thumbnail_px, MAX_FRAME_PIXELS), "whole": False}
+    index = 0
+    while index < len(times_s):
+        step = {**params, "times_s": list(times_s[index:]), "first_index": index}
+        found = (await decoders.run("video_frames", step, timeout_s=timeout_s, job=job))["frames"]
+        for number, fields in enumerate(found, start=index):
+            if (small := fields.get("thumbnail")) is not None:
+                yield number, PixelFile(out_dir / small["name"], small["width_px"], small["height_px"])
+        if not found:
+            return
+        index += len(found)
+
+
+def _step_params(path: Path, facts: VideoFacts, out_dir: Path, thumbnail_px: int, max_pixels: int) -> dict[str, Any]:
+    """What every step of one reading has."""
+    return {
+        "path": str(path),
+        "max_pixels": max_pixels,
+        "size_px": [facts.width_px, facts.height_px],
+        "out_dir": str(out_dir),
+        "budget_s": STEP_BUDGET_S,
+        "thumbnail_px": thumbnail_px,
+    }
+
+
 class _Steps:
     """Reads ahead by one step."""
 
@@ -168,14 +214,7 @@ class _Steps:
         self._size = (facts.width_px, facts.height_px)
         self._timeout_s = timeout_s
         self._job = job
-        self._params = {
-            "path": str(path),
-            "max_pixels": max_pixels,
-            "size_px": list(self._size),
-            "out_dir": str(out_dir),
-            "budget_s": STEP_BUDGET_S,
-            "thumbnail_px": thumbnail_px,
-        }
+        self._params = _step_params(path, facts, out_dir, thumbnail_px, max_pixels)
         self._most = max(1, STEP_BYTES // (facts.width_px * facts.height_px * 3))
 
     async def frames(self) -> AsyncGenerator[VideoFrame | LostFrame, None]:

@@ -59,7 +59,8 @@ def video_frames(params: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         params: `path`, `max_pixels`, `size_px` (upright width and height that all frames get), `times_s` (ascending),
-            `out_dir`, `first_index` (number of the first of `times_s`), `budget_s`, `thumbnail_px` (0 = none).
+            `out_dir`, `first_index` (number of the first of `times_s`), `budget_s`, `thumbnail_px` (0 = none), and,
+            optional, `whole`: False for small pictures only.
 
     Returns:
         `frames`: for the first of `times_s`, at least one, what became of each: `{time_s, name, thumbnail}` or
@@ -118,7 +119,8 @@ def _keep(found: Decoded | str, params: dict[str, Any], index: int) -> dict[str,
         small = thumbnail(rgb, params["thumbnail_px"])
         kept["thumbnail"] = {"name": f"thumb-{index:06d}.rgb", "width_px": small.shape[1], "height_px": small.shape[0]}
         write_rgb(folder / f"thumb-{index:06d}.rgb", small)
-    write_rgb(folder / name, rgb)
+    if params.get("whole", True):
+        write_rgb(folder / name, rgb)
     return kept
 
 

@@ -21,7 +21,7 @@ from sam2_mcp_worker.disk import storage_errors
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Job
 from sam2_mcp_worker.media.exposure_sheets import SheetCell, draw_exposures, draw_scenes
-from sam2_mcp_worker.media.video import VideoFrame, read_frames
+from sam2_mcp_worker.media.video import read_thumbnails
 from sam2_mcp_worker.pipelines.artifact_keeping import kept_artifact
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
 from sam2_mcp_worker.pipelines.video_cells import Cell, choose_cells
@@ -136,8 +136,9 @@ class _Making:
 
     async def run(self, report: Artifact | None) -> VideoArtifacts:
         """Make what can be made; `report` is the one of an earlier state, whose address is kept."""
-        line = await self._or_note("time line", self._time_line)
-        sheet = await self._or_note("contact sheet", self._contact_sheet)
+        line, sheet = await asyncio.gather(
+            self._or_note("time line", self._time_line), self._or_note("contact sheet", self._contact_sheet)
+        )
 
         async def write() -> Artifact:
             return await self._report(line, sheet, report)
@@ -203,7 +204,7 @@ class _Making:
         by then which ones will be wanted, and those of an hour would take gigabytes."""
         found: list[SheetCell] = []
         columns = max(1, round(len(cells) ** 0.5))
-        frames = read_frames(
+        frames = read_thumbnails(
             self._services.decoders,
             self._inspected.stored.path,
             self._inspected.facts,
@@ -215,10 +216,8 @@ class _Making:
         )
         try:
             async with asyncio.timeout(SHEET_LIMIT_S), aclosing(frames):
-                async for frame in frames:
-                    if isinstance(frame, VideoFrame) and frame.thumbnail is not None:
-                        cell = cells[frame.index]
-                        found.append(SheetCell(cell.time_s, frame.thumbnail, cell.boxes))
+                async for number, small in frames:
+                    found.append(SheetCell(cells[number].time_s, small, cells[number].boxes))
         except TimeoutError:
             logger.info("a contact sheet has %d of %d frames", len(found), len(cells))
         return found

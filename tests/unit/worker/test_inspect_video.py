@@ -80,7 +80,7 @@ class Agent:
 
 
 def states(inspection: VideoInspection) -> dict[str, str]:
-    return {one["phrase"]: one["state"] for one in inspection.told.phrases}
+    return {one["phrase"]: one["state"] for one in inspection.told.findings.phrases}
 
 
 async def test_a_call_without_time_calls_nothing_absent_and_its_cursor_brings_everything(
@@ -91,10 +91,10 @@ async def test_a_call_without_time_calls_nothing_absent_and_its_cursor_brings_ev
     assert first.coverage.unreached_s == pytest.approx(first.coverage.asked_s)
     assert set(states(first).values()) == {"cannot_tell"}
     assert first.cursor
-    told, rest = [*first.texts], first
+    told, rest = [*first.told.texts], first
     while rest.cursor:
         rest = await agent.call(0.0, cursor=rest.cursor)
-        told += rest.texts
+        told += rest.told.texts
     assert rest.coverage.read_s == pytest.approx(rest.coverage.asked_s)
     assert {one.model for one in agent.eyes.asked} == {"fast"}, "twelve tiles are many"
     # The drawing of the coin holds ink that nobody read: what was not found may stand there.
@@ -146,12 +146,12 @@ async def test_frames_of_a_provider_in_trouble_are_read_locally_and_later_by_it(
     troubled = await Agent(services, spot, trouble=trouble).call(2.5, end_s=3.0)
     assert "local OCR" in troubled.choice.engine
     assert troubled.choice.regions_missing is trouble
-    assert troubled.told.labels[0]["state"] == "cannot_tell"
+    assert troubled.told.findings.labels[0]["state"] == "cannot_tell"
     assert any("no credit" in note for note in troubled.notes)
     agent = Agent(services, spot, change=as_seen)
     mended = await agent.call(2.5, end_s=3.0)
     assert {one.model for one in agent.eyes.asked} == {"accurate"}, "one frame is little"
-    assert mended.told.labels[0]["state"] == "shown"
+    assert mended.told.findings.labels[0]["state"] == "shown"
 
 
 async def test_without_a_provider_text_is_read_and_regions_are_not_available(services: Services, spot: Spot) -> None:
@@ -161,8 +161,8 @@ async def test_without_a_provider_text_is_read_and_regions_are_not_available(ser
     with deadline_scope(Deadline.after(CALL_S)):
         found = await inspect_video(services, request)
     assert found.choice.regions_missing is not None
-    assert found.told.labels == [found.told.labels[0]]
-    assert found.told.labels[0]["state"] == "cannot_tell"
+    assert found.told.findings.labels == [found.told.findings.labels[0]]
+    assert found.told.findings.labels[0]["state"] == "cannot_tell"
     assert states(found) == {PREMIUM: "shown"}
     assert not found.spent
 

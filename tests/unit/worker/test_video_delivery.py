@@ -15,6 +15,7 @@ from sam2_mcp_worker.pipelines.video_delivery import (
     SHOWINGS_TOLD,
     Told,
     chars,
+    deliver,
     from_cursor,
     next_texts,
     tellable,
@@ -94,6 +95,26 @@ def test_showings_are_told_as_many_as_fit_and_the_rest_is_counted() -> None:
     assert small.chars <= 2000
     assert small.labels[0]["surely_s"] == whole.labels[0]["surely_s"] == 40.0
     assert small.labels[0]["exposures_s"][0] == [0.5, 1.0, 2.0, 2.5]
+
+
+def test_forty_findings_in_a_small_result_are_told_in_brief() -> None:
+    check = Check("min_text_height_px", 12.0, 9.0, "not_met", "too small")
+    labels = tuple(
+        LabelFinding(f"label {i}", "shown", frames=9, exposures=showings(3), checks=(check,)) for i in range(20)
+    )
+    phrases = tuple(PhraseFinding(f"문구 {i}", "not_shown") for i in range(20))
+    many = VideoFindings(labels, phrases, (track(1), track(2)), (), None)
+    told = deliver(many, Told(), complete=True, max_chars=4000, beside=["a note"])
+    assert told.findings.labels[3] == {
+        "label": "label 3",
+        "state": "shown",
+        "frames": 9,
+        "surely_s": 3.0,
+        "at_most_s": 6.0,
+        "verdicts": {"min_text_height_px": "not_met"},
+    }
+    assert told.findings.phrases[0] == {"phrase": "문구 0", "state": "not_shown", "frames": 0}
+    assert (len(told.texts), told.texts_waiting, told.after.texts) == (1, 1, 1)
 
 
 def test_facts_are_short_and_say_nothing_where_there_is_nothing_to_say() -> None:

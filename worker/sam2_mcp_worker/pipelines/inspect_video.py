@@ -11,7 +11,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.errors import WorkerError
@@ -29,14 +28,13 @@ from sam2_mcp_worker.pipelines.segment_looks import SegmentLooks
 from sam2_mcp_worker.pipelines.video_artifacts import VideoArtifacts, make_video_artifacts
 from sam2_mcp_worker.pipelines.video_coverage import VideoCoverage, all_looks, cover
 from sam2_mcp_worker.pipelines.video_delivery import (
-    FRAME_CHARS,
+    MAX_CUTS,
+    Delivery,
     Told,
-    ToldFindings,
+    deliver,
     from_cursor,
-    next_texts,
-    tellable,
     to_cursor,
-    told_findings,
+    told_spans,
 )
 from sam2_mcp_worker.pipelines.video_facts import facts_of
 from sam2_mcp_worker.pipelines.video_findings import VideoFindings, find_all
@@ -76,17 +74,14 @@ class Request:
 class VideoInspection:
     """What one call delivers: all findings as of now, of the lines of text those not told before.
 
-    `texts_waiting` more are known, and come with the cursor. `spent` is by the time of frames in milliseconds, since
-    the call before; `choice` says who read.
+    `spent` is by the time of frames in milliseconds, since the call before; `choice` says who read.
     """
 
     video: VideoRequest
     looks: VideoLooks
     coverage: VideoCoverage
     findings: VideoFindings
-    told: ToldFindings
-    texts: list[dict[str, Any]]
-    texts_waiting: int
+    told: Delivery
     labels: tuple[str, ...]
     choice: PageChoice
     notes: list[str]
@@ -132,42 +127,33 @@ async def inspect_video(services: Services, request: Request, progress: Progress
         await _wait(job, _work_until(deadline), progress)
         job.raise_error()
         choice = _choice(job, chosen)
-        looks = _looks(video, job, before)
+        looks, failed = _looks(video, job, before), before.failed | frozenset(job.coverage.failed)
         findings = await asyncio.to_thread(find_all, looks, phrases, names, services.rule_pack.video)
         notes = [*range_notes(facts, request.end_s), *choice.notes, *_reading_notes(job)]
-        artifacts = await make_video_artifacts(
-            services,
-            job,
-            InspectedVideo(
-                stored,
-                facts,
-                looks,
-                findings,
-                services.rule_pack.video,
-                choice.engine,
-                choice.regions_missing.reason if choice.regions_missing else "",
-                tuple(notes),
-            ),
-            deadline,
+        inspected = InspectedVideo(
+            stored,
+            facts,
+            looks,
+            findings,
+            services.rule_pack.video,
+            choice.engine,
+            choice.regions_missing.reason if choice.regions_missing else "",
+            tuple(notes),
         )
-        told, texts, waiting, cursor = _deliver(
-            services, findings, looks, before, frozenset(job.coverage.failed), cursor_key
-        )
-        return VideoInspection(
-            video=video,
-            looks=looks,
-            coverage=cover(looks),
-            findings=findings,
-            told=told,
-            texts=texts,
-            texts_waiting=waiting,
-            labels=names,
-            choice=choice,
-            notes=[*notes, *artifacts.notes],
-            artifacts=artifacts,
-            spent=job.spent.take(),
-            cursor=cursor,
-        )
+        artifacts = await make_video_artifacts(services, job, inspected, deadline)
+        spent = job.spent.take()
+    notes += artifacts.notes
+    account = cover(looks)
+    told = deliver(
+        findings,
+        Told(before.texts, failed),
+        complete=looks.complete,
+        max_chars=services.settings.result_max_chars,
+        beside=[notes, told_spans(account.failed), told_spans(account.unreached), findings.cuts_s[:MAX_CUTS]],
+    )
+    finished = looks.complete and not told.texts_waiting
+    cursor = None if finished else to_cursor(TOOL, cursor_key, told.after)
+    return VideoInspection(video, looks, account, findings, told, names, choice, notes, artifacts, spent, cursor)
 
 
 def checked_phrases(given: Sequence[str]) -> tuple[str, ...]:
@@ -259,22 +245,3 @@ def _reading_notes(job: Job) -> list[str]:
     if again := next((segment.again for segment in segments if segment.again), ""):
         notes.append("calling again later may give more" + ("" if again in stood_in else f": {again}"))
     return notes
-
-
-def _deliver(
-    services: Services,
-    findings: VideoFindings,
-    looks: VideoLooks,
-    before: Told,
-    failed: frozenset[int],
-    cursor_key: str,
-) -> tuple[ToldFindings, list[dict[str, Any]], int, str | None]:
-    """Findings and texts that fit, how many texts wait, and the cursor (None when everything was told)."""
-    max_chars = services.settings.result_max_chars
-    told = told_findings(findings, max_chars)
-    tracks = tellable(findings, complete=looks.complete)
-    texts = next_texts(tracks, before.texts, max_chars - told.chars - FRAME_CHARS)
-    after = Told(max(before.texts, before.texts + len(texts)), before.failed | failed)
-    waiting = max(0, len(tracks) - after.texts)
-    done = looks.complete and not waiting
-    return told, texts, waiting, None if done else to_cursor(TOOL, cursor_key, after)

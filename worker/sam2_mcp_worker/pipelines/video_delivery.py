@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sam2_mcp_worker.checks.exposure import Check, Exposures
@@ -25,8 +25,10 @@ FINDINGS_SHARE = 0.5
 # Spans and cuts of a broken or restless video; their number and seconds are always told.
 MAX_SPANS = 20
 MAX_CUTS = 60
-# Everything of a result but findings and texts: facts of the video, coverage, notes, addresses, cursor.
-FRAME_CHARS = 2500
+# Everything of a result but findings, texts, notes, spans and cuts: facts of the video, addresses, cursor.
+FRAME_CHARS = 1500
+# What is left of forty findings where not even one showing of each has room: the report has the rest.
+BRIEF = ("label", "phrase", "state", "reason", "frames", "surely_s", "at_most_s")
 # JSON around one text, beside its fields: a comma.
 BETWEEN_CHARS = 1
 REASON_CHARS = 160
@@ -104,15 +106,46 @@ class ToldFindings:
 
 
 def told_findings(findings: VideoFindings, max_chars: int) -> ToldFindings:
-    """Labels and phrases with as many of their showings as fit into their share of a result."""
+    """Labels and phrases with as many of their showings as fit into their share of a result, or in brief."""
     for showings in SHOWINGS_TOLD:
         told = ToldFindings(
             [_told_label(finding, showings) for finding in findings.labels],
             [_told_phrase(finding, showings) for finding in findings.phrases],
         )
         if told.chars <= FINDINGS_SHARE * max_chars:
-            break
-    return told
+            return told
+    return ToldFindings([_brief(facts) for facts in told.labels], [_brief(facts) for facts in told.phrases])
+
+
+def _brief(facts: dict[str, Any]) -> dict[str, Any]:
+    verdicts = {check["rule"]: check["verdict"] for check in facts.get("checks", ())}
+    return {name: facts[name] for name in BRIEF if name in facts} | ({"verdicts": verdicts} if verdicts else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What one call tells: `texts_waiting` more are known; `after` is what was told then, by this call or earlier."""
+
+    findings: ToldFindings
+    texts: list[dict[str, Any]]
+    texts_waiting: int
+    after: Told
+
+
+def deliver(
+    findings: VideoFindings, before: Told, *, complete: bool, max_chars: int, beside: Sequence[Any]
+) -> Delivery:
+    """Findings as they are, and the next texts as far as they fit into a result.
+
+    Args:
+        complete: whether nothing of the range is to come any more.
+        beside: what else of variable length the result has: notes, spans, cuts.
+    """
+    told = told_findings(findings, max_chars)
+    tracks = tellable(findings, complete=complete)
+    texts = next_texts(tracks, before.texts, max_chars - told.chars - chars(beside) - FRAME_CHARS)
+    count = before.texts + len(texts)
+    return Delivery(told, texts, max(0, len(tracks) - count), replace(before, texts=count))
 
 
 def told_text(number: int, track: TextTrack) -> dict[str, Any]:

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_worker.media import video_child, video_encoder, video_join, video_sheet
+from sam2_mcp_worker.media import video_child, video_encoder, video_join, video_scan_child, video_sheet
 from sam2_mcp_worker.media.video_pixels import Rgb, Turn, to_rgb
 from sam2_mcp_worker.media.video_reader import SAME_FRAME_S, Decoded, VideoReader
 
-TASKS = {**video_child.TASKS, **video_encoder.TASKS, **video_join.TASKS, **video_sheet.TASKS}
+TASKS = {
+    **video_child.TASKS,
+    **video_encoder.TASKS,
+    **video_join.TASKS,
+    **video_scan_child.TASKS,
+    **video_sheet.TASKS,
+}
 
 
 class InThisProcess:

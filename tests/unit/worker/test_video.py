@@ -9,7 +9,6 @@ import asyncio
 import bisect
 import socket
 import struct
-from collections.abc import Callable
 from contextlib import aclosing
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import pytest
 from av.video.reformatter import Colorspace
 from PIL import Image
+from tests.fakes.coded_videos import CODED, MS
 from tests.fakes.video_tasks import InThisProcess
 from tests.fakes.videos import (
     Clip,
@@ -30,7 +30,6 @@ from tests.fakes.videos import (
     scratched,
     sound_file,
     truncated,
-    uneven_times,
     write_clip,
 )
 
@@ -39,8 +38,6 @@ from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.execution.port import TaskRunner
 from sam2_mcp_worker.media import video, video_child, video_file
 from sam2_mcp_worker.media.video import LostFrame, VideoFacts, VideoFrame, list_times, probe_video, read_frames
-
-MS = Fraction(1, 1000)
 
 
 class Desk:
@@ -89,38 +86,9 @@ def child_desk(decoders: ChildPool, tmp_path: Path) -> Desk:
     return Desk(decoders, tmp_path)
 
 
-CLIPS: dict[str, Callable[[Path], Clip]] = {
-    "MP4": lambda d: index_clip(d / "a.mp4", audio=True),
-    "MP4 of uneven rate": lambda d: index_clip(d / "a.mp4", times=uneven_times(60)),
-    "MP4 that starts at 1.5 s": lambda d: index_clip(d / "a.mp4", times=uneven_times(60), start_s=1.5),
-    "MKV of uneven rate": lambda d: index_clip(d / "a.mkv", times=uneven_times(60), time_base=MS),
-    "WebM": lambda d: index_clip(
-        d / "a.webm", codec="libvpx-vp9", time_base=MS, times=uneven_times(40), audio=True, audio_codec="libopus"
-    ),
-    "MPEG-TS that starts at 1.5 s": lambda d: index_clip(
-        d / "a.ts", container="mpegts", start_s=1.5, audio=True, frames=96
-    ),
-    "AVI": lambda d: index_clip(d / "a.avi", codec="mpeg4", time_base=Fraction(1, 24), b_frames=0),
-    "AVI with reordered frames": lambda d: index_clip(d / "a.avi", time_base=Fraction(1, 24)),
-    "FLV": lambda d: index_clip(d / "a.flv", time_base=MS),
-    "MPEG": lambda d: index_clip(d / "a.mpg", codec="mpeg2video", container="mpeg", time_base=Fraction(1, 24)),
-    "GIF": lambda d: index_clip(
-        d / "a.gif", codec="gif", pix_fmt="rgb8", time_base=Fraction(1, 100), times=[Fraction(i, 10) for i in range(30)]
-    ),
-    "H.264 without a container": lambda d: index_clip(d / "a.h264", container="h264", fps=25),
-    "turned by 90 degrees": lambda d: index_clip(d / "a.mp4", rotation_ccw_deg=90),
-    "turned by 180 degrees": lambda d: index_clip(d / "a.mp4", rotation_ccw_deg=180),
-    "turned by 270 degrees": lambda d: index_clip(d / "a.mp4", rotation_ccw_deg=270),
-    "odd size": lambda d: index_clip(d / "a.mp4", size_px=(161, 97), pix_fmt="yuv444p"),
-    "10 bits": lambda d: index_clip(d / "a.mkv", pix_fmt="yuv420p10le", time_base=MS),
-    "full range": lambda d: index_clip(d / "a.mp4", full_range=True, matrix=Colorspace.ITU709),
-    "HEVC": lambda d: index_clip(d / "a.mp4", codec="libx265", options={"x265-params": "log-level=none"}),
-}
-
-
-@pytest.mark.parametrize("kind", CLIPS)
+@pytest.mark.parametrize("kind", CODED)
 async def test_the_frame_on_screen_at_any_time_is_the_right_one(desk: Desk, kind: str) -> None:
-    clip = CLIPS[kind](desk.folder)
+    clip = CODED[kind](desk.folder)
     facts = await desk.probe(clip.path)
     assert (facts.width_px, facts.height_px) == clip.size_px
     assert facts.frame_count == len(clip.times_s)
@@ -395,7 +363,7 @@ async def test_sound_that_nothing_decodes_is_sound_all_the_same(desk: Desk) -> N
 async def test_whatever_is_changed_in_a_file_ends_in_frames_or_in_an_error_for_agents(
     child_desk: Desk, kind: str
 ) -> None:
-    whole = CLIPS[kind](child_desk.folder).path.read_bytes()
+    whole = CODED[kind](child_desk.folder).path.read_bytes()
     path = child_desk.folder / "changed"
     for seed in range(12):
         rng = np.random.default_rng(seed)

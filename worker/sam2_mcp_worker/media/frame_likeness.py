@@ -15,7 +15,7 @@ from sam2_mcp_worker.media.video_pixels import QUICK, Turn, plane_view, to_rgb
 
 Plane = NDArray[np.uint8]
 Planes = tuple[Plane, ...]
-"""Brightness first, then colour if there is any; views that live as long as their frame."""
+"""Brightness first, then colour if there is any, at 8 bits; views that live as long as their frame."""
 Coarse = NDArray[np.float32]
 """`(planes, ROWS, COLUMNS)` mean levels."""
 
@@ -42,26 +42,28 @@ _CHANGED_LEVELS = 6.0
 _FLAT_LEVELS = 1.0
 # How alike two cards of one colour each count: then 50 levels of difference make a cut, and a fade of them does not.
 _FLAT_LIKENESS = 0.8
-# Readable means at least this many levels in the mean of 3 x 3 px. On still pictures in H.264 (CRF 18 to 28), HEVC,
-# VP9 and MPEG-2 coding noise stays below it where the picture is plain; the stroke by which a 12 px 3 differs from
-# an 8 reaches it from a contrast of 20 levels on (12 at 40 levels, 59 at 200).
-SAME_LEVELS = 5
-# Around strong edges coding noise is stronger: up to 0.13 of the contrast there (0.2 at CRF 33), the stroke 0.28.
-SAME_SHARE = 0.15
-# How far around a pixel its contrast is measured: noise of a transform block reaches about this far.
-_NEAR_PX = 7
+# The least thing that is read is a dot of 12 px print: a mean over more px loses it, one over fewer keeps coding noise.
+_DOT = (2, 2)
+# Readable means at least this many levels of brightness in such a mean, and of colour, which is coded more coarsely.
+# Where a still picture is plain, noise of H.264 (CRF 18 to 28), HEVC, VP9 and MPEG-2 stays below.
+SAME_LEVELS, SAME_COLOUR_LEVELS = 5, 8
+# Near strong edges coding noise is stronger, in proportion: up to 0.09 of the contrast there. A dot has 0.11 to 0.2, a
+# comma for a dot 0.14 to 0.25, the stroke by which a 3 differs from an 8 0.22 or more. Where noise goes beyond (after a
+# keyframe at CRF 28, in textures) pictures differ, which only costs reading.
+SAME_SHARE = 0.1
+# Where the contrast of a pixel is measured: ringing fills the transform block, which reaches 7 px to each side.
+_NEAR = np.ones((15, 15), np.uint8)
 # Rows compared at a time: frames that differ mostly do so in the first band, which saves the others.
 _BAND_ROWS = 128
-_NEAR = np.ones((_NEAR_PX, _NEAR_PX), np.uint8)
 
 
 def planes_of(frame: VideoFrame) -> Planes:
-    """The frame's planes at 8 bits; its colours as three planes of RGB where the format is none of the usual ones."""
+    """The frame's planes; formats other than the usual ones are converted."""
     bits = _PLANAR_BITS.get(frame.format.name)
     if bits is None:
         size_px = (frame.width, frame.height)
         rgb = to_rgb(frame, size_px, Turn(False, False, False), QUICK)
-        return tuple(np.ascontiguousarray(rgb[:, :, channel]) for channel in range(3))
+        return tuple(cv2.split(cv2.cvtColor(rgb, cv2.COLOR_RGB2YCrCb)))
     if not bits:
         return tuple(map(plane_view, frame.planes))
     return tuple((plane_view(plane, "<u2") >> bits).astype(np.uint8) for plane in frame.planes)
@@ -118,27 +120,28 @@ def _likeness(before: Coarse, after: Coarse) -> float:
 def look_same(one: Planes, other: Planes) -> bool:
     """Whether the frames differ by no more than coding noise; a changed figure of 12 px is a difference.
 
-    Symmetric. What differs by less than SAME_LEVELS everywhere counts as the same, also if it is large: nobody reads
+    Symmetric. What differs by fewer levels everywhere counts as the same, also if it is large: nobody reads
     ink that differs from its ground by that little.
     """
     if [plane.shape for plane in one] != [plane.shape for plane in other]:
         return False
+    least = (SAME_LEVELS, *[SAME_COLOUR_LEVELS] * (len(one) - 1))
     return all(
-        _part_same(a[top : top + _BAND_ROWS], b[top : top + _BAND_ROWS])
-        for a, b in zip(one, other, strict=True)
+        _part_same(a[top : top + _BAND_ROWS], b[top : top + _BAND_ROWS], levels)
+        for a, b, levels in zip(one, other, least, strict=True)
         for top in range(0, a.shape[0], _BAND_ROWS)
     )
 
 
-def _part_same(one: Plane, other: Plane) -> bool:
-    difference = cv2.absdiff(cv2.blur(one, (3, 3)), cv2.blur(other, (3, 3)))
+def _part_same(one: Plane, other: Plane, least_levels: int) -> bool:
+    difference = cv2.absdiff(cv2.blur(one, _DOT), cv2.blur(other, _DOT))
     greatest = int(difference.max())
-    if greatest < SAME_LEVELS:
+    if greatest < least_levels:
         return True
     if greatest > SAME_SHARE * 255:
         return False
     contrast = np.maximum(_contrast(one), _contrast(other))
-    return not bool(np.any((difference >= SAME_LEVELS) & (difference > SAME_SHARE * contrast)))
+    return not bool(np.any((difference >= least_levels) & (difference > SAME_SHARE * contrast)))
 
 
 def _contrast(plane: Plane) -> Plane:

@@ -88,8 +88,23 @@ class _OpenFiles:
         while self._files:
             self._files.popitem()[1].close()
 
+    @property
+    def paths(self) -> list[Path]:
+        """The one used last is the last."""
+        return [Path(key[0]) for key in self._files]
+
 
 _open_files = _OpenFiles()
+
+
+def open_files() -> list[Path]:
+    """What is kept open; the one used last is the last."""
+    return _open_files.paths
+
+
+def close_files() -> None:
+    """Forget everything: it costs time, and changes no result."""
+    _open_files.close()
 
 
 def video_scan(params: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +125,7 @@ def video_scan(params: dict[str, Any]) -> dict[str, Any]:
     try:
         return _step(params)
     except BaseException:  # the decoder may stand anywhere: begin anew, with all memory there is
-        _open_files.close()
+        close_files()
         raise
 
 

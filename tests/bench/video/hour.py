@@ -2,7 +2,7 @@
 
     python -m tests.bench.video.hour [--minutes 60] [--interval-s 0.5] [--check] [--json]
 
-One minute is encoded (slides with print, then ten seconds of moving pictures without) and remuxed over and over. The
+One minute is encoded (slides with print, then seconds of moving pictures without) and remuxed over and over. The
 local engine reads it. After each call the memory of the server and of all its children is taken, and the account of the
 range is held against the range itself. The decoding alone, by plain PyAV in one process, is measured beside it.
 """

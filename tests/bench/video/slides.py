@@ -18,9 +18,9 @@ from tests.fakes.claude_pages import load_font
 
 SIZE_PX, FPS = (1920, 1080), 30
 LENGTH_S = 60
-SLIDE_S = 10
+SLIDE_S = 14
 # The last seconds of each minute move, so that no two frames are the same.
-MOVING_S = 10
+MOVING_S = 4
 TITLE_PX, LINE_PX, SMALL_PX = 72, 40, 20
 _INK, _SOFT_INK = (30, 30, 40), (90, 90, 90)
 

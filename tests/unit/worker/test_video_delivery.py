@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sam2_mcp_worker.checks.exposure import Check, Exposure, Exposures, Stretch
+from sam2_mcp_worker.engines.ports import TextLine
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.pipelines.frame_looks import Span
+from sam2_mcp_worker.media.video_scan import ScanPlan
+from sam2_mcp_worker.pipelines.frame_looks import FrameLook, Span
+from sam2_mcp_worker.pipelines.segment_looks import SegmentLooks
 from sam2_mcp_worker.pipelines.text_tracks import TextTrack
+from sam2_mcp_worker.pipelines.video_coverage import all_looks
 from sam2_mcp_worker.pipelines.video_delivery import (
     MAX_SPANS,
     SHOWINGS_TOLD,
@@ -31,7 +35,9 @@ from sam2_mcp_worker.pipelines.video_findings import (
     Place,
     SmallestText,
     VideoFindings,
+    find_all,
 )
+from sam2_mcp_worker.pipelines.video_range import segment_numbers, segment_of
 
 KEY = "a" * 64
 BOX = (10, 20, 110, 40)
@@ -69,6 +75,52 @@ def test_over_the_calls_every_text_is_told_once_and_in_order(lengths: list[int],
         told += [one["number"] for one in new]
     assert told == list(range(1, len(tracks) + 1))
     assert next_texts(tracks, len(told), budget) == []
+
+
+WORDS = ("보장 안내", "월 보험료 9,900원", "약관을 읽으세요", "문의 1588-1234")
+ASKED = ScanPlan(0.0, 40.0, 0.5, True)
+shows = st.tuples(
+    st.floats(0, 38), st.sampled_from([0.4, 3.0, 14.0]), st.sampled_from(WORDS), st.sampled_from([20, 90])
+)
+
+
+def segment_with(showings_of: list[tuple[float, float, str, int]], number: int) -> SegmentLooks:
+    """A segment in which these words stand from a time on, for some seconds, at some height."""
+    segment = segment_of(ASKED, number)
+    times = [ASKED.grid_s(segment.first + i) for i in range(segment.count)]
+    return SegmentLooks(
+        tuple(
+            FrameLook(
+                time_s,
+                "grid",
+                time_s + 0.04,
+                lines=tuple(
+                    TextLine(words, (10, y_px, 210, y_px + 20), 20.0, 0.9)
+                    for start_s, length_s, words, y_px in showings_of
+                    if start_s <= time_s < start_s + length_s
+                ),
+            )
+            for time_s in times
+        )
+    )
+
+
+@given(st.lists(shows, min_size=1, max_size=5), st.permutations(segment_numbers(ASKED)))
+@settings(max_examples=30)
+def test_in_whatever_order_segments_are_finished_texts_are_told_as_they_are_at_the_end(
+    showings_of: list[tuple[float, float, str, int]], order: list[int]
+) -> None:
+    done: dict[int, SegmentLooks] = {}
+    before, told = Told(), []
+    for number in order:
+        done[number] = segment_with(showings_of, number)
+        looks = all_looks(ASKED, (320, 180), done, {}, {})
+        found = find_all(looks, [], [], None)
+        delivery = deliver(found, before, complete=looks.complete, max_chars=4000, beside=[])
+        told += delivery.texts
+        before = delivery.after
+    told += next_texts(found.texts, before.texts, 10**6)
+    assert told == next_texts(found.texts, 0, 10**6)
 
 
 def test_what_may_still_change_waits_until_the_range_is_complete() -> None:

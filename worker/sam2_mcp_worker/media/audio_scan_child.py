@@ -45,13 +45,11 @@ def sound_probe(params: dict[str, Any]) -> dict[str, Any]:
         WorkerError: no_audio_stream, sound_damaged, unsupported_sound, sound_encrypted, sound_too_long.
     """
     path = Path(params["path"])
+    start_s = first_sound_s(path)
+    if start_s is None:
+        raise SOUND.damaged("nothing of this sound can be decoded: it is damaged or empty")
     with open_sound(path) as sound:
-        start_s = first_sound_s(sound)
-        if start_s is None:
-            raise SOUND.damaged("nothing of this sound can be decoded: it is damaged or empty")
-        facts = _facts(sound, start_s)
-    with open_sound(path) as sound:
-        facts |= _ends(sound, start_s)
+        facts = _facts(sound, start_s) | _ends(sound, start_s)
     length_s = facts["end_s"] - min(0.0, start_s)
     if length_s > params["max_s"]:
         raise WorkerError(
@@ -97,11 +95,12 @@ class _Scan:
 
     def __init__(self, params: dict[str, Any]) -> None:
         self._files = ExitStack()
-        sound = self._files.enter_context(open_sound(Path(params["path"])))
+        path = Path(params["path"])
+        sound = self._files.enter_context(open_sound(path))
         first, end = _samples(params["begins_s"]), _samples(params["end_s"])
         self._count: int = params["count"]
         self._edge_frames = _samples(params["edge_s"]) // FRAME_SAMPLES
-        self._reader = LapReader(sound, first, _samples(params["stretch_s"]), self._count, end)
+        self._reader = LapReader(sound, path, first, _samples(params["stretch_s"]), self._count, end)
         self._laps: dict[int, tuple[Lap, Voice]] = {}
 
     def close(self) -> None:

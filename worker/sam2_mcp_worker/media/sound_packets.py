@@ -7,9 +7,11 @@ to know what the blocks are for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
 import av
@@ -18,7 +20,7 @@ from av import AudioFrame, AudioResampler, Packet
 from av.audio.stream import AudioStream
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.media.sound_file import OpenSound, sound_encrypted
+from sam2_mcp_worker.media.sound_file import OpenSound, open_sound, sound_encrypted
 
 Samples = NDArray[np.int16]
 
@@ -43,15 +45,16 @@ class Block:
     native: Samples | None
     end_s: float
 
-    def split(self, at_s: float) -> tuple[Block, Block]:
-        """The samples before a time and those from it on."""
-        assert self.native is not None
-        index = min(max(math.ceil((at_s - self.start_s) * self.rate_hz), 0), self.native.shape[1])
-        border_s = self.start_s + index / self.rate_hz
-        return (
-            Block(self.start_s, self.rate_hz, self.native[:, :index], border_s),
-            Block(border_s, self.rate_hz, self.native[:, index:], self.end_s),
-        )
+    def within(self, start_s: float, end_s: float) -> Block:
+        """The samples from one time to before another."""
+        if self.native is None:
+            return self
+        # Rounded, since seconds are floats: a border that is a sample must not be taken for a little more.
+        first, last = (math.ceil(round((at_s - self.start_s) * self.rate_hz, 3)) for at_s in (start_s, end_s))
+        first = min(max(first, 0), self.native.shape[1])
+        native = self.native[:, first : max(first, last)]
+        begins_s = self.start_s + first / self.rate_hz
+        return Block(begins_s, self.rate_hz, native, begins_s + native.shape[1] / self.rate_hz)
 
 
 def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
@@ -84,33 +87,48 @@ def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
         yield TimedPacket(packet, stamped_s, follows_s)
 
 
-def first_sound_s(sound: OpenSound) -> float | None:
+class Decoder:
+    """A decoder that has seen nothing yet.
+
+    Some decoders (AAC, AC-3) fill in noise that depends on all they have decoded, and cannot be set back: the same
+    blocks only come out of the same packets given to a new one. Close it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._files = ExitStack()
+        self._stream = self._files.enter_context(open_sound(path)).stream
+        self._base = self._stream.time_base or Fraction(1, 90_000)
+        self._leveller = _Leveller()
+
+    def close(self) -> None:
+        """Free it."""
+        self._files.close()
+
+    def blocks(self, packets: Iterable[TimedPacket]) -> Iterator[Block]:
+        """The sound of these packets and of no more; what cannot be decoded comes without samples."""
+        for timed in packets:
+            lost = Block(timed.start_s, 0, None, timed.end_s)
+            if timed.packet.is_corrupt:
+                yield lost
+            timed.packet.pts = round(timed.start_s / self._base)  # the decoder hands it on to the frames
+            try:
+                frames = self._stream.codec_context.decode(timed.packet)
+            except av.MemoryError as error:
+                raise MemoryError from error
+            except av.FFmpegError:  # of any kind: random bytes have been seen to be "not permitted"
+                yield lost
+                continue
+            for frame in frames:
+                yield self._leveller.block(frame, timed.start_s)
+        for frame in self._stream.codec_context.decode(None):
+            yield self._leveller.block(frame, 0.0)
+
+
+def first_sound_s(path: Path) -> float | None:
     """When the first sound begins that can be decoded; None where none can."""
-    return next((block.start_s for block in decoded(sound, lambda timed: True) if block.native is not None), None)
-
-
-def decoded(sound: OpenSound, wants: Callable[[TimedPacket], bool]) -> Iterator[Block]:
-    """The sound of all packets that are wanted when they come."""
-    stream, leveller = sound.stream, _Leveller()
-    base = stream.time_base or Fraction(1, 90_000)
-    for timed in timed_packets(sound):
-        if not wants(timed):
-            continue
-        lost = Block(timed.start_s, 0, None, timed.end_s)
-        if timed.packet.is_corrupt:
-            yield lost
-        timed.packet.pts = round(timed.start_s / base)  # the decoder hands it on to the frames
-        try:
-            frames = stream.decode(timed.packet)
-        except av.MemoryError as error:
-            raise MemoryError from error
-        except av.FFmpegError:  # of any kind: random bytes have been seen to be "not permitted"
-            yield lost
-            continue
-        for frame in frames:
-            yield leveller.block(frame, timed.start_s)
-    for frame in stream.decode(None):
-        yield leveller.block(frame, 0.0)
+    with open_sound(path) as sound, closing(Decoder(path)) as decoder:
+        blocks = decoder.blocks(timed_packets(sound))
+        return next((block.start_s for block in blocks if block.native is not None), None)
 
 
 class _Leveller:

@@ -3,22 +3,26 @@
 Owns the time line and what counts as damaged. It refuses to know what is spoken.
 
 A lap is a fixed part of the time line. It comes out bit for bit the same whether the laps before it were decoded or
-passed over, since nothing crosses its border: the resampler begins anew there. Nothing seeks: what lies before a wanted
-lap is passed over packet by packet, which takes no decoding, and time stamps after a seek are wrong in half of the
-containers.
+passed over, since nothing crosses its border: it has its own decoder and resampler. Nothing seeks: what lies before a
+wanted lap is passed over packet by packet, which takes no decoding, and time stamps after a seek are wrong in half of
+the containers.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
 from av import AudioFrame, AudioResampler
 
 from sam2_mcp_worker.media.audio import SAMPLE_RATE_HZ
 from sam2_mcp_worker.media.sound_file import OpenSound
-from sam2_mcp_worker.media.sound_packets import Block, Samples, TimedPacket, decoded, side_by_side
+from sam2_mcp_worker.media.sound_packets import Block, Decoder, Samples, TimedPacket, side_by_side, timed_packets
 
 Damage = tuple[int, int, str]
 
@@ -56,57 +60,54 @@ class Lap:
 class LapReader:
     """Gives one lap after another, each `lap` samples long; `skip_to` passes over some."""
 
-    def __init__(self, sound: OpenSound, first: int, lap: int, count: int, end: int) -> None:
-        """Lap 0 begins at sample `first`; there are `count` laps, of which the last one ends at sample `end`."""
-        self._sound = sound
+    def __init__(self, sound: OpenSound, path: Path, first: int, lap: int, count: int, end: int) -> None:
+        """Lap 0 begins at sample `first`; there are `count` laps, of which the last one ends at sample `end`.
+
+        `path` is where the sound was opened from: each lap takes a new decoder.
+        """
+        self._path = path
+        self._untimed = sound.untimed
         self._borders = [*(first + lap * number for number in range(count)), end]
         self._begins = end
-        self._decode_from_s = float("-inf")
-        self._blocks = decoded(sound, self._wants)
-        self._held: Block | None = None
+        self._coming = timed_packets(sound)
+        self._ended = False
+        self._seen: deque[TimedPacket] = deque()
         self.next = 0
         """Number of the lap that comes next."""
 
     def skip_to(self, number: int) -> None:
         """Let lap `number` come next; it must not lie behind."""
-        if number > self.next:
-            self._decode_from_s = self._borders[number] / SAMPLE_RATE_HZ - PREROLL_S
-            self._sound.stream.codec_context.flush_buffers()
-            self.next = number
+        self.next = number
 
     def read(self) -> Lap:
         """The next lap, decoded."""
         first, end = self._borders[self.next : self.next + 2]
-        canvas = _Canvas(first, end, _UNTIMED if self._sound.untimed else _BROKEN)
-        for block in self._until(end / SAMPLE_RATE_HZ):
-            canvas.add(block, self._begins)
-        canvas.finish(self._begins, sound_ended=self._held is None)
+        canvas = _Canvas(first, end, _UNTIMED if self._untimed else _BROKEN)
+        first_s, end_s = first / SAMPLE_RATE_HZ, end / SAMPLE_RATE_HZ
+        with closing(Decoder(self._path)) as decoder:
+            for block in decoder.blocks(self._packets(first_s - PREROLL_S)):
+                if block.start_s >= end_s:
+                    break
+                canvas.add(block.within(first_s, end_s), self._begins)
+        canvas.finish(self._begins, sound_ended=self._ended)
         self.next += 1
-        last = self.next == len(self._borders) - 1
-        goes_on = last and self._held is not None and self._held.end_s > end / SAMPLE_RATE_HZ + GAP_S
+        while self._seen and self._seen[0].end_s < end_s - PREROLL_S:
+            self._seen.popleft()
+        goes_on = self.next == len(self._borders) - 1 and self._goes_on(end_s + GAP_S)
         return Lap(first, _one_channel(canvas.samples), canvas.damaged, self._begins, goes_on)
 
-    def _until(self, end_s: float) -> Iterator[Block]:
-        """The blocks of this lap; the one that reaches over its border is split, and its rest begins the next lap."""
-        begin_s = self._borders[self.next] / SAMPLE_RATE_HZ
-        while True:
-            block, self._held = self._held or next(self._blocks, None), None
-            if block is None:
-                return
-            if block.start_s >= end_s:
-                self._held = block
-                return
-            if block.native is not None and block.start_s < begin_s:  # after a skip
-                block = block.split(begin_s)[1]
-            if block.native is not None and block.end_s > end_s:
-                block, self._held = block.split(end_s)
-                yield block
-                return
-            yield block
+    def _packets(self, from_s: float) -> Iterator[TimedPacket]:
+        """Packets from a time on: first those that an earlier lap has seen, which are kept for the next one too."""
+        yield from [timed for timed in self._seen if timed.end_s >= from_s]
+        for timed in self._coming:
+            self._begins = min(self._begins, round(timed.start_s * SAMPLE_RATE_HZ))
+            if timed.end_s >= from_s:
+                self._seen.append(timed)
+                yield timed
+        self._ended = True
 
-    def _wants(self, timed: TimedPacket) -> bool:
-        self._begins = min(self._begins, round(timed.start_s * SAMPLE_RATE_HZ))
-        return timed.end_s >= self._decode_from_s
+    def _goes_on(self, behind_s: float) -> bool:
+        return any(timed.end_s > behind_s for timed in chain(self._seen, self._coming))
 
 
 class _Canvas:

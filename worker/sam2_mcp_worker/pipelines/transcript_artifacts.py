@@ -22,30 +22,41 @@ async def write_transcript(services: Services, transcript: Transcript, request_k
     """The files as of now, written only when something changed; none where nothing was said, or the disk is full."""
     if not transcript.said:
         return ()
+    state = hashlib.sha256(f"{FILES_VERSION} {transcript!r}".encode("utf-8", "replace")).hexdigest()
+
+    async def new_handles() -> dict[str, str]:
+        return {suffix: services.artifacts.new_handle() for suffix in TRANSCRIPT_TYPES}
+
+    handles = await services.cache.get_or_compute(cache_key("transcript_handles", request_key), new_handles)
+
+    async def write() -> bool:
+        await asyncio.to_thread(_write, services, transcript, handles, state)
+        return True
+
     try:
-        return await asyncio.to_thread(_write, services, transcript, request_key)
-    except OSError as error:  # the files are beside the result: it holds every word, too
+        # Callers of one state at once share its writing.
+        await services.cache.get_or_compute(
+            cache_key("transcript", request_key, state), write, fresh=lambda _: _are_of(services, handles, state)
+        )
+    except OSError as error:  # the files are beside the result: that holds every word, too
         logger.warning("transcript not written: %s", error.strerror)
         return ()
+    return tuple(found for suffix in TRANSCRIPT_TYPES if (found := services.artifacts.find(handles[suffix])))
 
 
-def _write(services: Services, transcript: Transcript, request_key: str) -> tuple[Artifact, ...]:
-    key = cache_key("transcript", FILES_VERSION, request_key)
-    content = hashlib.sha256(repr(transcript).encode("utf-8", "replace")).hexdigest()
-    known = services.cache.get(key) or {"content": "", "handles": {}}
-    if known["content"] == content:
-        held = [services.artifacts.find(known["handles"].get(suffix)) for suffix in TRANSCRIPT_TYPES]
-        if all(held):
-            return tuple(one for one in held if one is not None)
+def _are_of(services: Services, handles: dict[str, str], state: str) -> bool:
+    """Whether all files are there and tell this state."""
+    found = [services.artifacts.find(handles[suffix]) for suffix in TRANSCRIPT_TYPES]
+    return all(one is not None and one.facts.get("state") == state for one in found)
+
+
+def _write(services: Services, transcript: Transcript, handles: dict[str, str], state: str) -> None:
     stem = transcript.file_name.rsplit(".", 1)[0]
-    made = {
-        suffix: services.artifacts.put(
+    for suffix, data in transcript_files(transcript).items():
+        services.artifacts.put(
             data,
             name=f"{stem}-transcript.{suffix}",
             mime_type=TRANSCRIPT_TYPES[suffix],
-            handle=known["handles"].get(suffix),
+            handle=handles[suffix],
+            facts={"state": state},
         )
-        for suffix, data in transcript_files(transcript).items()
-    }
-    services.cache.put(key, {"content": content, "handles": {suffix: one.handle for suffix, one in made.items()}})
-    return tuple(made.values())

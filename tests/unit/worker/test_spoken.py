@@ -31,6 +31,8 @@ from sam2_mcp_worker.checks.spoken import (
         ("0원", 2),
         ("Premium rises", 4),
         ("12 coins", 3),
+        ("保険です。", 4),
+        ("Страховка", 3),
         ("", 0),
     ],
 )

@@ -11,10 +11,11 @@ are said in advertisements.
 
 from __future__ import annotations
 
-import unicodedata
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+from sam2_mcp_worker.checks.spoken import syllables
 
 # Whisper's own limit below which it holds its words for wrong.
 LEAST_MEAN_LOG_PROB = -1.0
@@ -28,8 +29,6 @@ REPEATS_BELIEVED = 3
 # segments are exact to about half a second.
 MOST_SYLLABLES_PER_S = 18.0
 TIMES_EXACT_TO_S = 0.5
-# Three letters make a syllable in Latin script; scripts with a sign for each syllable are counted by signs.
-LETTERS_PER_SYLLABLE = 3
 # Pieces are cut at silence, so that a longer stretch without words is speech that the engine passed over.
 LONGEST_PAUSE_S = 5.0
 
@@ -84,16 +83,6 @@ def doubt(one: Said) -> str:
     if syllables(one.text) > MOST_SYLLABLES_PER_S * (one.end_s - one.start_s + TIMES_EXACT_TO_S):
         return "the engine wrote more words than can be said in that time"
     return ""
-
-
-def syllables(text: str) -> int:
-    """About how many syllables a text has when spoken: a Hangul, Chinese or kana sign and a digit are one each."""
-    signs = letters = 0
-    for character in unicodedata.normalize("NFC", text):
-        category = unicodedata.category(character)
-        signs += category == "Lo" or category.startswith("N")
-        letters += category in ("Lu", "Ll", "Lt", "Lm")
-    return signs + -(-letters // LETTERS_PER_SYLLABLE)
 
 
 def _inside(said: Iterable[Said], duration_s: float) -> list[Said]:

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 MIN_RATE_S = 0.5
 
 _HANGUL = re.compile("[가-힣]")
-_LATIN_VOWELS = re.compile("[aeiouyáàâäéèêëíìîïóòôöúùûü]+", re.IGNORECASE)
+# Kana and Chinese signs are a syllable each, too, or nearly.
+_SIGNS = re.compile("[\u3041-\u3096\u30a1-\u30fa\u3400-\u4dbf\u4e00-\u9fff]")
+_VOWELS = re.compile("[aeiouyáàâäéèêëíìîïóòôöúùûüаеёиоуыэюяіїєαεηιουωάέήίόύώ]+", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 # Digits are grouped by ten thousands in Korean; within a group 10, 100 and 1,000 are one syllable each.
 _GROUP_DIGITS = 4
@@ -81,14 +83,15 @@ def mean_loudness_dbfs(said: Sequence[Spoken]) -> float | None:
 def syllables(text: str) -> int:
     """How many syllables a text has when it is spoken.
 
-    Hangul counts by character, other words by their groups of vowels. Numbers count as they are read in Korean where
+    Hangul, kana and Chinese signs count by character, words in Latin, Cyrillic and Greek letters by their groups of
+    vowels, other scripts not at all. Numbers count as they are read in Korean where
     the text holds Hangul (2026 has five: 이천이십육), else a syllable a digit.
     """
     composed = unicodedata.normalize("NFC", text)
     hangul = len(_HANGUL.findall(composed))
     numbers = _NUMBER.findall(composed.replace(",", ""))
     spoken = sum(_korean_syllables(number) if hangul else len(number) for number in numbers)
-    return hangul + len(_LATIN_VOWELS.findall(composed)) + spoken
+    return hangul + len(_SIGNS.findall(composed)) + len(_VOWELS.findall(composed)) + spoken
 
 
 def _korean_syllables(number: str) -> int:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_worker.checks.hearing import syllables
+from sam2_mcp_worker.checks.spoken import syllables
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.engines.ports import AudioPiece, Hearing, SpokenSegment, Transcriber, Unheard
 from sam2_mcp_worker.errors import WorkerError

@@ -48,8 +48,8 @@ _DOT = (2, 2)
 # Where a still picture is plain, noise of H.264 (CRF 18 to 28), HEVC, VP9 and MPEG-2 stays below.
 SAME_LEVELS, SAME_COLOUR_LEVELS = 5, 8
 # Near strong edges coding noise is stronger, in proportion: up to 0.09 of the contrast there. A dot has 0.11 to 0.2, a
-# comma for a dot 0.14 to 0.25, the stroke by which a 3 differs from an 8 0.22 or more. Where noise goes beyond (0.14 after a
-# keyframe at CRF 28, 0.2 to 0.4 in textures) pictures differ, which only costs reading.
+# comma for a dot 0.14 to 0.25, the stroke by which a 3 differs from an 8 at least 0.22. Where noise goes beyond (0.14
+# after a keyframe at CRF 28, 0.2 to 0.4 in textures) pictures differ, which only costs reading.
 SAME_SHARE = 0.1
 # Where the contrast of a pixel is measured: ringing fills the transform block, which reaches 7 px to each side.
 _NEAR = np.ones((15, 15), np.uint8)

@@ -1,4 +1,4 @@
-"""Odd and broken videos through inspect_video: a clear error or an account of every second, never an invention."""
+"""Odd and broken files through inspect_video and transcribe_audio: a clear error or an account of every second."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.conftest import RunningWorker
 from tests.e2e.tools import Agent, ToolFailure
+from tests.fakes.speech_sounds import join, said, silence, write_sound
 from tests.fakes.videos import index_clip, scratched, sound_file, truncated, write_clip
 
 Make = Callable[[Path], Path]
@@ -131,3 +132,60 @@ def accounted(coverage: dict[str, Any]) -> bool:
     """Whether the seconds of the range add up."""
     told_s = coverage["read_s"] + coverage["failed_s"] + coverage["unreached_s"]
     return abs(told_s - coverage["asked_s"]) < 0.005
+
+
+def mute(folder: Path) -> Path:
+    return index_clip(folder / "mute.mp4").path
+
+
+def speech(path: Path, share: float = 1.0, **more: Any) -> Path:
+    """Four seconds with words in the middle, and of that file as many bytes."""
+    write_sound(path, join(silence(1), said("the premium may rise"), silence(1)), **more)
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    return path
+
+
+DEAF: dict[str, tuple[Make, str]] = {
+    "text": (written(b"Dear reader,\n" * 99), r"^\[unsupported_sound\]"),
+    "pictures alone": (mute, r"^\[no_audio_stream\].*inspect_video"),
+    "an M4A without its end": (
+        lambda folder: speech(folder / "cut.m4a", 0.6, codec="aac"),
+        r"^\[sound_damaged\].*cut off",
+    ),
+    "encrypted": (
+        lambda folder: index_clip(folder / "drm.mp4", audio=True, container_options=ENCRYPTION).path,
+        r"^\[sound_encrypted\]",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DEAF)
+async def test_what_cannot_be_heard_is_refused_with_its_reason(
+    worker: RunningWorker, tmp_path: Path, kind: str
+) -> None:
+    make, words = DEAF[kind]
+    agent = Agent(worker)
+    with pytest.raises(ToolFailure, match=words):
+        await agent.call("transcribe_audio", source=await agent.upload(make(tmp_path)))
+
+
+ODD_SOUNDS: dict[str, tuple[Make, bool]] = {
+    # How it is made, and whether a part of it is lost.
+    "the wrong extension": (lambda folder: speech(folder / "speech.pdf", container="wav"), False),
+    "an MP3 without its end": (lambda folder: speech(folder / "cut.mp3", 0.5, codec="mp3"), True),
+    "times below zero": (lambda folder: index_clip(folder / "early.mp4", audio=True, start_s=-0.5).path, False),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_SOUNDS)
+async def test_every_second_of_an_odd_sound_is_accounted_for(worker: RunningWorker, tmp_path: Path, kind: str) -> None:
+    """This worker has no engine that hears: silence is known all the same, and nothing is claimed of the rest."""
+    make, lost = ODD_SOUNDS[kind]
+    agent = Agent(worker)
+    results = await agent.follow("transcribe_audio", source=await agent.upload(make(tmp_path)))
+    coverage = results[-1]["coverage"]
+    told_s = sum(coverage[f"{what}_s"] for what in ("heard", "silent", "unheard", "failed", "unreached"))
+    assert abs(told_s - coverage["asked_s"]) < 0.005
+    assert results[-1]["segments"] == []
+    assert any("cut off" in span["reason"] for span in coverage["failed"]) == lost
+    assert (results[-1]["speech"] == "none") == (kind == "times below zero")

@@ -41,8 +41,8 @@ def slides() -> list[Slide]:
 
 
 def _lines(number: int) -> tuple[str, ...]:
-    words = [BODY[(number * 7 + place) % len(BODY)] for place in range(7)]
-    return f"보장 안내 {number + 1}", " ".join(words[:3]), " ".join(words[3:])
+    """A title, a line and small print, all of which fit the width."""
+    return f"보장 안내 {number + 1}", BODY[2 * number][:34], f"※ {BODY[2 * number + 1][:60]}"
 
 
 @cache

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 
+from sam2_mcp_worker.checks.rule_packs import VideoRules
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import fan_out
@@ -45,9 +46,11 @@ from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.spending import Usage
 
 TOOL = "inspect_video"
-# Kept free at the end of a call for findings and pictures: of an hour they take 2 s. Of a short budget at most a share.
-FINISH_S = 4.0
-FINISH_SHARE = 0.25
+# Kept free at the end of a call for findings and pictures: so much, and more for every line that was read (an hour of
+# 20 lines a frame took 1.6 s on two busy cores, 11 us a line). Of a short budget at most a share.
+FINISH_S = 3.0
+FINISH_LINE_S = 15e-6
+FINISH_SHARE = 0.4
 MAX_PHRASES = 20
 # The longest mandatory sentence seen has 150; a page of text that is given by mistake is refused.
 MAX_PHRASE_CHARS = 500
@@ -124,11 +127,11 @@ async def inspect_video(services: Services, request: Request, progress: Progress
     # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
     key = cache_key(*range_key, chosen.readers.wanted)
     async with services.jobs.join(key, numbers, start, retry=not request.cursor.strip()) as job:
-        await _wait(job, _work_until(deadline), progress)
+        await _wait(job, deadline, progress)
         job.raise_error()
         choice = _choice(job, chosen)
         looks, failed = _looks(video, job, before), before.failed | frozenset(job.coverage.failed)
-        findings = await asyncio.to_thread(find_all, looks, phrases, names, services.rule_pack.video)
+        findings = await _findings(job, looks, phrases, names, services.rule_pack.video)
         notes = [*range_notes(facts, request.end_s), *choice.notes, *_reading_notes(job)]
         inspected = InspectedVideo(
             stored,
@@ -187,30 +190,44 @@ def _tile_count(services: Services, facts: VideoFacts, asked: ScanPlan) -> int:
     return asked.grid_count * per_frame
 
 
-def _work_until(deadline: Deadline) -> Deadline:
-    finish_s = min(FINISH_S, FINISH_SHARE * deadline.remaining_s())
-    return Deadline(deadline.at_s - finish_s, deadline.clock)
-
-
 async def _read_segments(services: Services, job: Job, video: VideoRequest) -> None:
     reader = job.notes["reader"] = SegmentReader(services, video, job)
 
     async def work(number: int) -> SegmentLooks:
         segment = await reader.segment(number)
         job.again |= bool(segment.again)
+        job.notes["lines"] = job.notes.get("lines", 0) + segment.line_count
         return segment
 
     # A segment in which nothing changes is one frame: as many segments as frames may be under way.
     await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=reader.in_flight)
 
 
-async def _wait(job: Job, until: Deadline, progress: Progress | None) -> None:
-    """Wait for the job; tells the progress after each change."""
-    while not (job.finished or job.coverage.complete or until.expired):
+async def _wait(job: Job, deadline: Deadline, progress: Progress | None) -> None:
+    """Wait for the job, but for the time that findings need; tells the progress after each change."""
+    budget_s = deadline.remaining_s()
+    while not (job.finished or job.coverage.complete):
+        finish_s = FINISH_S + FINISH_LINE_S * job.notes.get("lines", 0)
+        until = Deadline(deadline.at_s - min(finish_s, FINISH_SHARE * budget_s), deadline.clock)
+        if until.expired:
+            return
         settled = job.coverage.settled
         if progress is not None:
             await progress(settled, len(job.coverage.items))
         await job.wait_beyond(settled, until)
+
+
+async def _findings(
+    job: Job, looks: VideoLooks, phrases: Sequence[str], labels: Sequence[str], rules: VideoRules | None
+) -> VideoFindings:
+    """What the looks add up to; of a finished job it is not found anew for every page of its texts."""
+    known: tuple[object, VideoFindings] | None = job.notes.get("findings")
+    asked = (tuple(phrases), tuple(labels), looks) if looks.complete else None
+    if known is not None and asked is not None and known[0] == asked:
+        return known[1]
+    findings = await asyncio.to_thread(find_all, looks, phrases, labels, rules)
+    job.notes["findings"] = (asked, findings)
+    return findings
 
 
 def _choice(job: Job, chosen: PageChoice) -> PageChoice:

@@ -43,6 +43,11 @@ class SegmentLooks:
     cuts_left_out: int = 0
     again: str = ""
 
+    @property
+    def line_count(self) -> int:
+        """Lines of all frames: what findings take time for."""
+        return sum(len(look.lines) for look in self.looks)
+
 
 @dataclass(frozen=True, slots=True)
 class FrameReading:

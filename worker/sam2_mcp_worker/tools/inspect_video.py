@@ -161,7 +161,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
             list[str], Field(max_length=MAX_PHRASES, description="Texts as they should be on screen")
         ] = [],  # noqa: B006
         interval_s: Annotated[float, Field(ge=0.04, le=60, description="Seconds between frames")] = 0.5,
-        start_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0,
+        start_s: Annotated[float, Field(ge=0, allow_inf_nan=False, description="Begin here")] = 0.0,
         end_s: Annotated[float | None, Field(ge=0, allow_inf_nan=False, description="Absent: to the end")] = None,
         scene_changes: Annotated[bool, Field(description="Look at the frames before and after cuts too")] = True,
         mode: ModeArgument = "auto",

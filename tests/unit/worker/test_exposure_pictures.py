@@ -24,8 +24,9 @@ from sam2_mcp_worker.media.exposure_pictures import (
     UNREACHED,
     draw_exposures,
     draw_scenes,
+    write_thumb,
 )
-from sam2_mcp_worker.media.exposure_sheets import CellBox, SheetCell, TimeLine, TimeLineRow
+from sam2_mcp_worker.media.exposure_sheets import CellBox, TimeLine, TimeLineRow
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.sheet_grid import CAPTION_PX, GAP_PX
 from sam2_mcp_worker.media.sheet_words import ELLIPSIS, fitting_words
@@ -101,8 +102,8 @@ def test_a_part_of_a_video_has_an_axis_of_its_own() -> None:
 def cell(folder: Path, time_s: float, *boxes: CellBox) -> dict[str, Any]:
     path = folder / f"{time_s}.rgb"
     path.write_bytes(np.full((SHAPES_SIZE[1], SHAPES_SIZE[0], 3), 128, np.uint8).tobytes())
-    one = SheetCell(time_s, PixelFile(path, *SHAPES_SIZE), boxes)
-    return {"time_s": time_s, "pixels": one.pixels.to_params(), "boxes": [asdict(box) for box in one.boxes]}
+    pixels = PixelFile(path, *SHAPES_SIZE).to_params()
+    return {"time_s": time_s, "pixels": pixels, "boxes": [asdict(box) for box in boxes]}
 
 
 def test_boxes_stand_around_their_places_and_no_number_hides_another(tmp_path: Path) -> None:
@@ -165,3 +166,30 @@ def test_a_picture_of_the_video_is_what_a_cell_shows(tmp_path: Path) -> None:
     sheet = np.asarray(Image.open(tmp_path / "s.jpg")).astype(int)
     shown = sheet[GAP_PX : GAP_PX + SHAPES_SIZE[1], GAP_PX : GAP_PX + SHAPES_SIZE[0]]
     assert np.abs(shown - shapes_picture(0)).mean() < 6
+
+
+def test_a_small_jpeg_is_as_good_as_raw_pixels_for_a_cell(tmp_path: Path) -> None:
+    path, jpeg = tmp_path / "shapes.rgb", tmp_path / "t.jpg"
+    path.write_bytes(np.ascontiguousarray(shapes_picture(0)).tobytes())
+    pixels = PixelFile(path, *SHAPES_SIZE).to_params()
+    made = write_thumb({"pixels": pixels, "side_px": 160, "out_path": str(jpeg)})
+    assert made["bytes"] == jpeg.stat().st_size
+    assert np.asarray(Image.open(jpeg)).shape == (90, 160, 3)
+    shown = []
+    for picture in ({"pixels": pixels}, {"jpeg": str(jpeg)}):
+        cells = [{"time_s": 0.0, "boxes": [], **picture}]
+        draw_scenes({"cells": cells, "frame_width_px": SHAPES_SIZE[0], "out_path": str(tmp_path / "s.jpg")})
+        sheet = Image.open(tmp_path / "s.jpg").convert("RGB")
+        whole = (GAP_PX, GAP_PX, sheet.width - GAP_PX, sheet.height - GAP_PX - CAPTION_PX)
+        shown.append(np.asarray(sheet.crop(whole).resize((80, 45), Image.Resampling.BOX)).astype(int))
+    assert np.abs(shown[0] - shown[1]).mean() < 8
+
+
+def test_frames_of_two_sources_stand_in_one_grid(tmp_path: Path) -> None:
+    small = cell(tmp_path, 0.5)
+    path = tmp_path / "small.rgb"
+    path.write_bytes(np.full((90, 160, 3), 30, np.uint8).tobytes())
+    small["pixels"] = PixelFile(path, 160, 90).to_params()
+    cells = [small, cell(tmp_path, 1.0)]
+    made = draw_scenes({"cells": cells, "frame_width_px": 320, "out_path": str(tmp_path / "s.jpg")})
+    assert made["width_px"] == SHAPES_SIZE[0] + 2 * GAP_PX

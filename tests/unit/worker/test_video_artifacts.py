@@ -8,18 +8,22 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes.inspections import LOOKS, inspection, looks
 from tests.fakes.video_tasks import InThisProcess
-from tests.fakes.videos import index_clip, moving_shapes, read_index
+from tests.fakes.videos import SHAPES_SIZE, index_clip, moving_shapes, read_index, shapes_picture
 
 from sam2_mcp_worker.artifacts import Artifact
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.jobs import Job
+from sam2_mcp_worker.media.exposure_sheets import MAX_CELLS
+from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.video import probe_video, read_thumbnails
 from sam2_mcp_worker.pipelines import video_artifacts
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
+from sam2_mcp_worker.pipelines.sheet_thumbs import SheetThumbs, kept_thumb
 from sam2_mcp_worker.pipelines.video_artifacts import LATER, make_video_artifacts
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
@@ -161,3 +165,29 @@ async def test_small_pictures_are_those_of_their_times_and_leave_no_whole_frames
     assert [index for _, _, index in found] == wanted
     assert {max(pixels.width_px, pixels.height_px) for _, pixels, _ in found} == {120}
     assert [path.name[:6] for path in sorted(work.iterdir())] == ["thumb-"] * 5
+
+
+async def test_frames_that_a_job_kept_need_no_second_decoding(services: Services, tmp_path: Path) -> None:
+    """The video is gone, and the sheet is there all the same."""
+    mine, gone = job("kept"), inspection(tmp_path / "gone.mp4")
+    gone = replace(gone, stored=replace(gone.stored, sha256="3" * 64))
+    thumbs = SheetThumbs(services, mine)
+    path = tmp_path / "frame.rgb"
+    path.write_bytes(np.ascontiguousarray(shapes_picture(0)).tobytes())
+    for time_s in (0.0, 1.0, 2.0):
+        await thumbs.keep(time_s, PixelFile(path, *SHAPES_SIZE))
+    await thumbs.keep(3.0, PixelFile(tmp_path / "none.rgb", *SHAPES_SIZE))  # costs nothing but itself
+    made = await make_video_artifacts(services, mine, gone, Deadline.after(LONG_S))
+    assert made.notes == ()
+    assert made.contact_sheet is not None and made.contact_sheet.facts == {"frames": 3}
+    assert kept_thumb(mine, 3.0) is None
+
+
+async def test_no_more_frames_are_kept_than_a_sheet_has_cells(services: Services, tmp_path: Path) -> None:
+    mine = job("many")
+    thumbs = SheetThumbs(services, mine)
+    path = tmp_path / "frame.rgb"
+    path.write_bytes(bytes(3))
+    for number in range(MAX_CELLS + 3):
+        await thumbs.keep(float(number), PixelFile(path, 1, 1))
+    assert kept_thumb(mine, MAX_CELLS - 1.0) is not None and kept_thumb(mine, float(MAX_CELLS)) is None

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 from PIL import Image, ImageDraw
 
@@ -21,6 +23,7 @@ from sam2_mcp_worker.media.sheet_grid import draw_cells
 from sam2_mcp_worker.media.sheet_picture import FOOT_INK, HALO, tag_font, tag_size, write_picture
 from sam2_mcp_worker.media.sheet_words import fitting_words
 from sam2_mcp_worker.media.time_axis import AXIS_PX, TimeAxis
+from sam2_mcp_worker.media.video_child import thumbnail
 from sam2_mcp_worker.media.video_painter import blit, tag
 from sam2_mcp_worker.media.video_pixels import Rgb
 
@@ -39,6 +42,8 @@ LEAST_BAR_PX = 2  # half a second of an hour is a fifth of a pixel
 DASH_PX = 4
 # A box on a cell is as thin as it can be: the cell is small.
 CELL_TAG_PX = 13
+# Drawn once more, smaller: what this loses is not seen. 640 x 360 px take 40-90 KB.
+THUMB_QUALITY = 92
 
 WHITE: Colour = (255, 255, 255)
 PAPER: Colour = (246, 248, 250)
@@ -191,12 +196,25 @@ def draw_scenes(params: dict[str, Any]) -> dict[str, Any]:
     Returns:
         As `write_picture`.
     """
-    cells = [
-        _Cell(f"{cell['time_s']:.2f} s", PixelFile.from_params(cell["pixels"]).map_rgb(), cell["boxes"])
-        for cell in params["cells"]
-    ]
+    cells = [_Cell(f"{cell['time_s']:.2f} s", _picture(cell), cell["boxes"]) for cell in params["cells"]]
     width_px = int(params["frame_width_px"])
     return write_picture(params, lambda side_px: (_scenes(cells, width_px, side_px), 0))
+
+
+def _picture(cell: dict[str, Any]) -> Rgb:
+    """The small picture of a cell; all of them are brought to one size when they are laid out."""
+    if "pixels" in cell:
+        return PixelFile.from_params(cell["pixels"]).map_rgb()
+    data = np.fromfile(cell["jpeg"], np.uint8)
+    return np.asarray(cv2.cvtColor(cv2.imdecode(data, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB))
+
+
+def write_thumb(params: dict[str, Any]) -> dict[str, Any]:
+    """`{pixels, side_px, out_path}` -> `{bytes}`: a small JPEG, its longer side at most `side_px`."""
+    small = thumbnail(PixelFile.from_params(params["pixels"]).map_rgb(), params["side_px"])
+    _, data = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, THUMB_QUALITY])
+    Path(params["out_path"]).write_bytes(data.tobytes())
+    return {"bytes": data.size}
 
 
 def _scenes(cells: Sequence[_Cell], frame_width_px: int, side_px: int) -> Image.Image:
@@ -247,4 +265,4 @@ def _area(rect: tuple[int, int, int, int]) -> int:
     return (rect[2] - rect[0] + 1) * (rect[3] - rect[1] + 1)
 
 
-TASKS = {"draw_exposures": draw_exposures, "draw_scenes": draw_scenes}
+TASKS = {"draw_exposures": draw_exposures, "draw_scenes": draw_scenes, "write_thumb": write_thumb}

@@ -71,10 +71,10 @@ class CellBox:
 
 @dataclass(frozen=True, slots=True)
 class SheetCell:
-    """One frame of the contact sheet: a small picture of it and what stands in it."""
+    """One frame of the contact sheet: a small picture of it (raw, or the path of a JPEG) and what stands in it."""
 
     time_s: float
-    pixels: PixelFile
+    picture: PixelFile | Path
     boxes: tuple[CellBox, ...]
 
 
@@ -95,10 +95,22 @@ async def draw_scenes(
     """
     params = {
         "cells": [
-            {"time_s": cell.time_s, "pixels": cell.pixels.to_params(), "boxes": [asdict(box) for box in cell.boxes]}
+            {"time_s": cell.time_s, "boxes": [asdict(box) for box in cell.boxes], **_picture(cell.picture)}
             for cell in cells
         ],
         "frame_width_px": frame_width_px,
         "out_path": str(out_path),
     }
     await decoders.run("draw_scenes", params, timeout_s=timeout_s, job=job)
+
+
+def _picture(picture: PixelFile | Path) -> dict[str, Any]:
+    return {"pixels": picture.to_params()} if isinstance(picture, PixelFile) else {"jpeg": str(picture)}
+
+
+async def write_thumb(
+    decoders: TaskRunner, pixels: PixelFile, out_path: Path, *, side_px: int, timeout_s: float, job: str
+) -> None:
+    """Write a small JPEG of a raw picture, its longer side at most `side_px`."""
+    params = {"pixels": pixels.to_params(), "side_px": side_px, "out_path": str(out_path)}
+    await decoders.run("write_thumb", params, timeout_s=timeout_s, job=job)

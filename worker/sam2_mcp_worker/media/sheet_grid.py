@@ -64,11 +64,11 @@ def draw_cells(
     """The sheet, at most `side_px` a side.
 
     Args:
-        pictures: at least one, all of the size of the first.
+        pictures: at least one, all of one shape; smaller ones are enlarged to the largest.
         captions: one for each picture, in Latin letters.
         whole_width_px: the width of the picture that `paint` has its coordinates of.
     """
-    height, width = pictures[0].shape[:2]
+    height, width = max((picture.shape[:2] for picture in pictures), key=lambda shape: shape[1])
     grid = lay_out_grid(len(pictures), (width, height), side_px)
     rows = -(-len(pictures) // grid.columns)
     step_x, step_y = grid.width_px + GAP_PX, grid.height_px + CAPTION_PX + GAP_PX

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifact
 from sam2_mcp_worker.deadline import Deadline
@@ -24,6 +25,7 @@ from sam2_mcp_worker.media.exposure_sheets import SheetCell, draw_exposures, dra
 from sam2_mcp_worker.media.video import read_thumbnails
 from sam2_mcp_worker.pipelines.artifact_keeping import kept_artifact
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
+from sam2_mcp_worker.pipelines.sheet_thumbs import kept_thumb
 from sam2_mcp_worker.pipelines.video_cells import Cell, choose_cells
 from sam2_mcp_worker.pipelines.video_report import ReportPictures, render_video_report
 from sam2_mcp_worker.pipelines.video_rows import time_line
@@ -176,18 +178,18 @@ class _Making:
             return None
         drawn = [[cell.time_s, [[box.kind, box.number, box.box_xyxy_px] for box in cell.boxes]] for cell in cells]
         key = cache_key("video_sheet", ARTIFACTS_VERSION, self._inspected.stored.sha256, drawn)
-        return await kept_artifact(self._services, key, lambda: self._draw_sheet(cells))
+        sheet = await kept_artifact(self._services, key, lambda: self._draw_sheet(cells))
+        shown = sheet.facts.get("frames", len(cells))
+        if shown < len(cells):
+            self._notes.append(f"the contact sheet shows {shown} of {len(cells)} frames: decoding them took too long")
+        return sheet
 
     async def _draw_sheet(self, cells: list[Cell]) -> Artifact:
         facts = self._inspected.facts
         with self._services.work_directory("contact_sheet") as work:
-            small = await self._decode(cells, work)
+            small = await self._small_pictures(cells, work)
             if not small:
                 raise WorkerError("frame_damaged", "none of its frames could be decoded again in time")
-            if len(small) < len(cells):
-                self._notes.append(
-                    f"the contact sheet shows {len(small)} of {len(cells)} frames: decoding took too long"
-                )
             out_path = work / "sheet.jpg"
             await draw_scenes(
                 self._services.decoders,
@@ -197,13 +199,27 @@ class _Making:
                 timeout_s=self._timeout_s,
                 job=self._job.key,
             )
-            return await self._adopt(out_path, "contact-sheet.jpg")
+            return await self._adopt(out_path, "contact-sheet.jpg", {"frames": len(small)})
 
-    async def _decode(self, cells: list[Cell], work: Path) -> list[SheetCell]:
-        """Small pictures of the frames, as many as come in time. None is kept while the video is read: nobody knows
-        by then which ones will be wanted, and those of an hour would take gigabytes."""
+    async def _small_pictures(self, cells: list[Cell], work: Path) -> list[SheetCell]:
+        """Those that the job kept, and the others decoded again, as many as come in time."""
         found: list[SheetCell] = []
-        columns = max(1, round(len(cells) ** 0.5))
+        others: list[Cell] = []
+        for number, cell in enumerate(cells):
+            jpeg = kept_thumb(self._job, cell.time_s)
+            if jpeg is None:
+                others.append(cell)
+            else:
+                path = work / f"kept-{number}.jpg"
+                await asyncio.to_thread(path.write_bytes, jpeg)
+                found.append(SheetCell(cell.time_s, path, cell.boxes))
+        if others:
+            found += await self._decode(others, work, max(1, round(len(cells) ** 0.5)))
+        return sorted(found, key=lambda cell: cell.time_s)
+
+    async def _decode(self, cells: list[Cell], work: Path, columns: int) -> list[SheetCell]:
+        """Small pictures of all frames of an hour would take gigabytes: which are wanted is known only now."""
+        found: list[SheetCell] = []
         frames = read_thumbnails(
             self._services.decoders,
             self._inspected.stored.path,
@@ -252,9 +268,9 @@ class _Making:
         except (WorkerError, OSError):
             return None  # swept meanwhile: the report says that there is none
 
-    async def _adopt(self, path: Path, name: str) -> Artifact:
+    async def _adopt(self, path: Path, name: str, facts: dict[str, Any] | None = None) -> Artifact:
         return await asyncio.to_thread(
-            self._services.artifacts.adopt, path, name=f"{self._stem}-{name}", mime_type="image/jpeg"
+            self._services.artifacts.adopt, path, name=f"{self._stem}-{name}", mime_type="image/jpeg", facts=facts
         )
 
     @property

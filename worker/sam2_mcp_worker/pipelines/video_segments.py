@@ -33,6 +33,7 @@ from sam2_mcp_worker.pipelines.segment_looks import (
     segment_from_json,
     segment_to_json,
 )
+from sam2_mcp_worker.pipelines.sheet_thumbs import SheetThumbs
 from sam2_mcp_worker.pipelines.video_coverage import BegunSegment
 from sam2_mcp_worker.pipelines.video_range import Segment, segment_of
 from sam2_mcp_worker.result_cache import cache_key
@@ -82,6 +83,7 @@ class SegmentReader:
         size = request.size_px
         self._tiles = plan_tiles(*size, request.readers.text.tile_limit)
         self._timeout_s = services.settings.step_timeout_s
+        self._thumbs = SheetThumbs(services, job)
 
     async def segment(self, number: int) -> SegmentLooks:
         """A segment, from the cache when it is complete there.
@@ -162,7 +164,9 @@ class SegmentReader:
 
     async def _read_sample(self, sample: Sample, pixels: PixelFile, work: SegmentWork) -> None:
         try:
-            work.readings[sample.index] = await self._reading(sample, pixels)
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._thumbs.keep(sample.time_s, pixels))
+                work.readings[sample.index] = await self._reading(sample, pixels)
         finally:
             await asyncio.to_thread(pixels.path.unlink, missing_ok=True)
 

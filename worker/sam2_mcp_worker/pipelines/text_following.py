@@ -136,7 +136,8 @@ class Follower:
     def _recent_by_cell(self) -> dict[tuple[int, int], list[Item]]:
         cells: dict[tuple[int, int], list[Item]] = {}
         for item in {item.number: item for items in self._recent for item in items}.values():
-            cells.setdefault(_cell(item.last_box), []).append(item)
+            if item.over_at is None:
+                cells.setdefault(_cell(item.last_box), []).append(item)
         return cells
 
     def _new(self, line: TextLine) -> Item:

@@ -25,7 +25,7 @@ from sam2_mcp_worker.checks.phrases import (
 from sam2_mcp_worker.checks.rule_packs import VideoRules
 from sam2_mcp_worker.engines.ports import TextLine
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook, VideoLooks
-from sam2_mcp_worker.pipelines.look_moments import LookMoments
+from sam2_mcp_worker.pipelines.look_moments import LookMoments, hides
 from sam2_mcp_worker.pipelines.video_absence import why_unsure
 from sam2_mcp_worker.pipelines.video_finding_types import PhraseFinding, Place
 from sam2_mcp_worker.pipelines.video_rules import height_checks, smallest_place, time_checks
@@ -93,18 +93,19 @@ class _Lines:
                 if weight > 0:
                     self.weights[index][number] = weight
 
-    def worth_a_look(self, numbers: Sequence[int], phrase: int) -> list[int]:
-        """Positions of the lines of a frame that may hold a phrase, and of their neighbours; none where nothing is.
+    def worth_a_look(self, numbers: Sequence[int], phrase: int) -> list[list[int]]:
+        """Positions of the lines of a frame to look at for a phrase: those that may hold some of it, then these with
+        their neighbours; none where there is too little.
 
         A line that holds the end of a phrase and much else resembles it too little by itself, but stands beside one
-        that does not. Lines of another column that stand between two of the phrase's are left out.
+        that does not. A line of another column that stands between two of the phrase's is none of the first.
         """
         weights = self.weights[phrase]
         likely = [position for position, number in enumerate(numbers) if number in weights]
         if sum(weights[numbers[position]] for position in likely) < _WORTH_SHARE:
             return []
         near = {position + step for position in likely for step in (-1, 0, 1)}
-        return sorted(position for position in near if 0 <= position < len(numbers))
+        return [likely, sorted(position for position in near if 0 <= position < len(numbers))]
 
 
 class _Grams:
@@ -144,19 +145,37 @@ def _weight(phrase: str, line: str) -> float:
 
 def _matches(phrase: Phrase, index: int, looks: Sequence[FrameLook], lines: _Lines) -> Iterator[_Found]:
     known: dict[tuple[int, ...], PhraseMatch] = {}
-    of_frame: list[tuple[PhraseMatch, list[int]] | None] = []
-    for numbers in lines.frames:
-        picked = lines.worth_a_look(numbers, index)
-        key = tuple(numbers[position] for position in picked)
-        if key and key not in known:
-            known[key] = match_phrase(phrase, [lines.texts[number] for number in key])
-        match = known[key] if key else None
-        held = match and match.state != "absent"
-        of_frame.append((match, [picked[line] for line in match.lines]) if match and held else None)
+    of_frame = [
+        _best_match(phrase, numbers, lines.worth_a_look(numbers, index), lines, known) for numbers in lines.frames
+    ]
     for number, frame in enumerate(lines.frame_of_look):
-        found = of_frame[frame]
-        if found is not None:
-            yield _Found(number, found[0], _place(looks[number], found[1]))
+        match, positions = of_frame[frame]
+        if match.state != "absent":
+            yield _Found(number, match, _place(looks[number], [positions[line] for line in match.lines]))
+
+
+def _best_match(
+    phrase: Phrase,
+    numbers: Sequence[int],
+    choices: Sequence[Sequence[int]],
+    lines: _Lines,
+    known: dict[tuple[int, ...], PhraseMatch],
+) -> tuple[PhraseMatch, Sequence[int]]:
+    """The best match in any of these choices of lines, and the choice; `known` keeps what was compared before."""
+    best: tuple[PhraseMatch, Sequence[int]] = PhraseMatch("absent", 0.0), ()
+    for positions in choices:
+        key = tuple(numbers[position] for position in positions)
+        if key not in known:
+            known[key] = match_phrase(phrase, [lines.texts[number] for number in key])
+        if _rank(known[key]) > _rank(best[0]):
+            best = known[key], positions
+        if best[0].state == "present":
+            break
+    return best
+
+
+def _rank(match: PhraseMatch) -> tuple[int, float]:
+    return (0 if match.state == "absent" else len(_BY_RANK) - _BY_RANK.index(match.state)), match.score
 
 
 def _place(look: FrameLook, positions: Sequence[int]) -> Place:
@@ -181,15 +200,9 @@ def _finding(
 ) -> PhraseFinding:
     states = {item.match.state for item in found}
     state: MatchState = next((state for state in _BY_RANK if state in states), "absent")
-    hiding = _LETTER_AREA_PX * sum(not character.isspace() for character in phrase.text)
-    seen: list[bool | None] = [None if area >= hiding else False for area in unread_px]
-    for item in found:
-        seen[item.index] = True if item.match.state == state else None
-    exposures = moments.exposures(seen)
     if state == "absent":
-        unsure = [look for look, value in zip(looks.looks, seen, strict=True) if value is None]
-        reason = why_unsure(looks, unsure, "there is ink that was not read")
-        return PhraseFinding(phrase.text, "cannot_tell" if reason else "not_shown", reason, exposures=exposures)
+        return _absent(phrase, unread_px, looks, moments)
+    exposures = moments.exposures(_seen(found, state, looks.looks))
     told = [item for item in found if item.match.state == state]
     best = max(told, key=lambda item: (item.match.score, -item.index))
     places = tuple(item.place for item in told)
@@ -214,6 +227,32 @@ def _finding(
             *height_checks(rules, smallest.height_px if smallest else None, looks.height_px),
         ),
     )
+
+
+def _absent(phrase: Phrase, unread_px: Sequence[float], looks: VideoLooks, moments: LookMoments) -> PhraseFinding:
+    """A phrase that was read nowhere. It may be anywhere, so ink that was not read may hide it wherever that is."""
+    hiding_px = _LETTER_AREA_PX * sum(not character.isspace() for character in phrase.text)
+    seen = [None if area_px >= hiding_px else False for area_px in unread_px]
+    unsure = [look for look, value in zip(looks.looks, seen, strict=True) if value is None]
+    reason = why_unsure(looks, unsure, "there is ink that was not read")
+    state: Literal["cannot_tell", "not_shown"] = "cannot_tell" if reason else "not_shown"
+    return PhraseFinding(phrase.text, state, reason, exposures=moments.exposures(seen))
+
+
+def _seen(found: Sequence[_Found], state: MatchState, looks: Sequence[FrameLook]) -> list[bool | None]:
+    """What each look tells of a phrase whose places are known: only ink at the nearest ones may hide it."""
+    seen: list[bool | None] = []
+    place: Place | None = None
+    coming = iter([*found, None])
+    following = next(coming)
+    for index, look in enumerate(looks):
+        if following is not None and following.index == index:
+            seen.append(True if following.match.state == state else None)
+            place, following = following.place, next(coming)
+        else:
+            near = [place, following.place if following else None]
+            seen.append(None if any(hides(look, one.box_xyxy_px) for one in near if one) else False)
+    return seen
 
 
 def _unread_area_px(look: FrameLook) -> float:

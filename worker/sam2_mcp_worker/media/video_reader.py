@@ -22,6 +22,7 @@ import av
 from av import Packet, VideoFrame
 from av.video.stream import VideoStream
 
+from sam2_mcp_worker.media.frame_skip import GridSkip
 from sam2_mcp_worker.media.video_file import MAX_FRAME_PIXELS, OpenVideo, encrypted, open_video
 
 # Two times that differ by less are those of one frame: times are told with six decimals.
@@ -61,6 +62,8 @@ class VideoReader:
         self._files = ExitStack()
         self._fresh = False
         self._seek_works = True
+        self.skip: GridSkip | None = None
+        """Frames that this finds not to be needed are not decoded, where no other frame builds on them."""
         self.ends_damaged = False
         """After all frames were read: whether something behind the last one could not be."""
 
@@ -180,6 +183,8 @@ class VideoReader:
     def _raw_frames(self, care: _Care) -> Iterator[VideoFrame]:
         for packet in self.packets(care):
             care.see(packet)
+            if self.skip is not None:
+                self.stream.codec_context.skip_frame = "NONREF" if self._not_needed(self.skip, packet) else "DEFAULT"
             try:
                 frames = self.stream.decode(packet)
             except _PACKET_ERRORS:
@@ -188,6 +193,9 @@ class VideoReader:
             except av.MemoryError as error:
                 raise MemoryError from error
             yield from frames
+
+    def _not_needed(self, skip: GridSkip, packet: Packet[VideoStream]) -> bool:
+        return packet.pts is not None and not self.times_are_dts and skip.see(self.seconds(packet.pts))
 
     def packets(self, care: _Care | None = None) -> Iterator[Packet[VideoStream]]:
         """The packets of the track as they are stored; the last one is empty. What cannot be read ends them.

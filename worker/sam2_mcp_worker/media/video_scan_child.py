@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.frame_skip import GridSkip
 from sam2_mcp_worker.media.frame_walk import FrameWalk
 from sam2_mcp_worker.media.pixels import CHANNELS
 from sam2_mcp_worker.media.segment_scan import Found, SegmentScan
 from sam2_mcp_worker.media.video_child import DECIMALS, write_rgb
 from sam2_mcp_worker.media.video_pixels import Turn, to_rgb
-from sam2_mcp_worker.media.video_reader import VideoReader
+from sam2_mcp_worker.media.video_reader import SAME_FRAME_S, VideoReader
 from sam2_mcp_worker.media.video_scan import ScanPlan
 
 # Two calls at once are usual, and each needs one file.
@@ -42,9 +43,11 @@ class _Segment:
 class _OpenFile:
     """A video that stands at one frame."""
 
-    def __init__(self, path: Path, max_pixels: int) -> None:
+    def __init__(self, path: Path, max_pixels: int, plan: ScanPlan) -> None:
         self._files = ExitStack()
         self.reader = self._files.enter_context(VideoReader(path, max_pixels))
+        if not plan.cuts:  # a cut may lie anywhere
+            self.reader.skip = GridSkip(plan.start_s, plan.interval_s, SAME_FRAME_S)
         self.walk = FrameWalk(self.reader)
         self.segment: _Segment | None = None
 
@@ -64,13 +67,13 @@ class _OpenFiles:
     def __init__(self) -> None:
         self._files: OrderedDict[tuple[Any, ...], _OpenFile] = OrderedDict()
 
-    def get(self, path: Path, max_pixels: int, cuts: bool) -> _OpenFile:
+    def get(self, path: Path, max_pixels: int, plan: ScanPlan) -> _OpenFile:
         """The open file; others are closed for it."""
         status = path.stat()
-        key = (str(path), status.st_ino, status.st_size, status.st_mtime_ns, max_pixels, cuts)
+        key = (str(path), status.st_ino, status.st_size, status.st_mtime_ns, max_pixels, plan)
         if key not in self._files:
             self._make_room(MOST_OPEN - 1, 0)
-            opened = _OpenFile(path, max_pixels)
+            opened = _OpenFile(path, max_pixels, plan)
             self._make_room(MOST_OPEN - 1, opened.frame_pixels)
             self._files[key] = opened
         self._files.move_to_end(key)
@@ -152,7 +155,7 @@ def _step(params: dict[str, Any]) -> dict[str, Any]:
 def _segment(params: dict[str, Any]) -> _Segment:
     """The segment as it stands, if it stands where the caller is, else from its beginning."""
     plan = ScanPlan(**params["plan"])
-    file = _open_files.get(Path(params["path"]), params["max_pixels"], plan.cuts)
+    file = _open_files.get(Path(params["path"]), params["max_pixels"], plan)
     key = (plan, params["first_number"], params["count"])
     segment = file.segment
     if segment is None or segment.key != key or segment.given > params["known"]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_worker.checks.spoken import syllables
+from sam2_mcp_worker.checks.spoken import Spoken, speech_rate
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.engines.ports import AudioPiece, Hearing, SpokenSegment, Transcriber, Unheard
 from sam2_mcp_worker.errors import WorkerError
@@ -29,8 +29,6 @@ HEARING_VERSION = 1
 SETTLE_S = 0.5
 # What a level of digital silence is taken for; 16 bits tell nothing below.
 FLOOR_DBFS = -96.0
-# Engines tell times to some tenths of a second: of a shorter segment they make any rate.
-SHORTEST_RATED_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +132,14 @@ def _heard(piece: SoundPiece, engine: Transcriber, hearing: Hearing, *, stood_in
 
 
 def _said(piece: SoundPiece, segment: SpokenSegment, *, timed: bool) -> Said:
-    text, length_s = " ".join(segment.text.split()), segment.end_s - segment.start_s
+    text = " ".join(segment.text.split())
+    rate = speech_rate([Spoken(segment.start_s, segment.end_s, text)]) if timed else None
     return Said(
         piece.start_s + segment.start_s,
         piece.start_s + segment.end_s,
         text,
         segment.confidence,
-        syllables_per_s=round(syllables(text) / length_s, 1) if timed and length_s >= SHORTEST_RATED_S else None,
+        syllables_per_s=round(rate, 1) if rate else None,  # 0: nobody counts the syllables of this script
         loudness_dbfs=loudness_dbfs(piece.levels_dbfs, segment.start_s, segment.end_s),
     )
 

@@ -30,7 +30,7 @@ USAGE_KEY = "sam2-mcp/usage"
 START_LIMIT_S = 120.0
 MOST_ERRORS = 2
 # Settings that come as environment variables without the worker's prefix.
-UNPREFIXED = ("anthropic_api_key", "anthropic_base_url")
+UNPREFIXED = ("anthropic_api_key", "anthropic_base_url", "openai_api_key", "openai_base_url")
 
 MakeScript = Callable[[], Script]
 

@@ -56,8 +56,8 @@ BUDGET_HEADER = "sam2-mcp-budget-ms"
 # The list of tools never changes while the worker runs; clients may keep it for an hour.
 TOOL_LIST_TTL_MS = 3_600_000
 
-# Its schema is 3.4 KB that every client would hold all the time, and no program depends on it.
-WITHOUT_SCHEMA = ("get_status",)
+# Their schemas are 3.4 and 2 KB that every client would hold all the time; docs/tools.md has them.
+WITHOUT_SCHEMA = ("get_status", "transcribe_audio")
 
 INSTRUCTIONS = """Reads images, PDFs, videos and recordings exactly, on a machine without a GPU. Every call ends \
 inside 27 seconds.

@@ -176,7 +176,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
         start_s: Annotated[float | None, Field(description="Absent: from the beginning")] = None,
         end_s: Annotated[float | None, Field(description="Absent: to the end")] = None,
         cursor: CursorArgument = "",
-    ) -> CallToolResult:
+    ) -> Annotated[CallToolResult, TranscribedAudio]:
         async def progress(settled: int, total: int) -> None:
             await ctx.report_progress(settled, total, f"{settled} of {total} minutes")
 

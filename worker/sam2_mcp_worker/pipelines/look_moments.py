@@ -27,19 +27,21 @@ class LookMoments:
         self._unknown = [Stretch(start_s, end_s) for start_s, end_s in spans]
         self._unknown_starts = [stretch.start_s for stretch in self._unknown]
 
-    def exposures(self, seen: Sequence[bool | None], first: int = 0) -> Exposures:
-        """Exposures of something of which look `first + i` says `seen[i]`.
+    def exposures(self, seen: Sequence[bool | None]) -> Exposures:
+        """Exposures of something of which look i says `seen[i]`."""
+        return exposures_of(self._moments(seen, 0), self._asked, self._unknown)
 
-        Where `first` is not the first look of all, that look must lack it, and so must the last one that is given.
-        """
-        end = first + len(seen)
-        moments = [
-            Moment(self._looks[index].time_s, value, self._until_s[index])
-            for index, value in zip(range(first, end), seen, strict=True)
-        ]
-        start_s = self._looks[first].time_s if first > 0 else self._asked.start_s
-        end_s = self._looks[end - 1].time_s if end < len(self._looks) else self._asked.end_s
+    def exposures_within(self, seen: Sequence[bool | None], first: int) -> Exposures:
+        """The same of the looks from `first` on only: what is outside those at the ends that lack it, is left out."""
+        moments = self._moments(seen, first)
+        start_s = moments[0].time_s if moments[0].seen is False else self._asked.start_s
+        end_s = moments[-1].time_s if moments[-1].seen is False else self._asked.end_s
         return exposures_of(moments, Stretch(start_s, end_s), self._unknown_within(start_s, end_s))
+
+    def _moments(self, seen: Sequence[bool | None], first: int) -> list[Moment]:
+        looks = self._looks[first : first + len(seen)]
+        untils_s = self._until_s[first : first + len(seen)]
+        return [Moment(look.time_s, value, until_s) for look, value, until_s in zip(looks, seen, untils_s, strict=True)]
 
     def window(self, first: int, last: int, unknown: Callable[[FrameLook], bool]) -> range:
         """The looks that bound a showing seen first and last in these: up to the nearest ones that lack it for sure."""

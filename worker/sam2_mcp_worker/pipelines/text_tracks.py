@@ -123,4 +123,4 @@ def _exposures(item: Item, looks: Sequence[FrameLook], moments: LookMoments) -> 
     seen: list[bool | None] = [None if hidden(looks[index]) else False for index in window]
     for index in item.seen:
         seen[index - window.start] = True
-    return moments.exposures(seen, window.start)
+    return moments.exposures_within(seen, window.start)

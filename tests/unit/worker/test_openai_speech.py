@@ -292,7 +292,7 @@ async def test_a_key_or_address_that_cannot_be_one_is_a_trouble_for_good(
 async def test_start_looks_the_model_up_and_spends_nothing(fake: FakeSpeech, tmp_path: Path) -> None:
     for script, state, kind in (
         (SpeechScript(), "verified", None),
-        (SpeechScript(models_endpoint=False), "not verified: what answers", None),
+        (SpeechScript(models_endpoint=False), "not verified: the models endpoint answers HTTP 404", None),
         (SpeechScript(models=("whisper-2",)), "not verified: the speech endpoint does not know", "model"),
         (SpeechScript(key="sk-other"), "not verified: the speech endpoint does not accept", "auth"),
     ):

@@ -42,6 +42,7 @@ DEFAULT_ADDRESS = "https://api.openai.com/v1"
 WIRE_VERSION = 1
 # A look-up is a short GET; a worker that starts without a network must not hang on to it.
 CHECK_TIMEOUT_S = 10.0
+NOT_ASKED = "not asked yet"
 # What the wire adds to the file: the form's other fields and its boundaries.
 FORM_BYTES = 4096
 
@@ -73,7 +74,7 @@ class OpenAISpeech:
         self._trouble: TroubleMemory[SpeechError] = TroubleMemory("speech endpoint")
         self._pause = RatePause()
         self._plain = False
-        self._state = "not asked yet"
+        self._state = NOT_ASKED
         self._check: asyncio.Task[SpeechError | None] | None = None
 
     def __repr__(self) -> str:
@@ -135,16 +136,13 @@ class OpenAISpeech:
         """
         if self._unusable is not None:
             return self._unusable
-        failure = await self._client.look_up(self._model, CHECK_TIMEOUT_S)
-        if failure is None:
-            self._state = "verified"
+        error = await self._client.look_up(self._model, CHECK_TIMEOUT_S)
+        if self._state == NOT_ASKED:  # else a piece has shown it already
+            self._state = "verified" if error is None else f"not verified: {error.what}"
+        if error is None or error.kind not in ("auth", "model", "unreachable"):
             return None
-        self._state = f"not verified: {failure.error.what}"
-        # A key may be good for sound alone (403), and a gateway need not have this endpoint.
-        if failure.error.kind not in ("auth", "model", "unreachable") or "HTTP 403" in failure.error.what:
-            return None
-        self._trouble.remember(self._model, failure.error)
-        return failure.error
+        self._trouble.remember(self._model, error)
+        return error
 
     @property
     def trouble(self) -> SpeechError | None:

@@ -14,7 +14,7 @@ import httpx2
 
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import AudioPiece
-from sam2_mcp_worker.engines.speech_errors import Failure, explain, explain_status, no_endpoint
+from sam2_mcp_worker.engines.speech_errors import Failure, SpeechError, explain, explain_status, no_endpoint
 from sam2_mcp_worker.engines.speech_wire import MAX_ANSWER_BYTES, Transcript, form_fields, read_transcript
 
 # Where nothing answers at all, a request must not use up its whole time finding that out; as with Claude.
@@ -88,7 +88,7 @@ class SpeechClient:
             return Outcome(failure=no_endpoint("its answer is not in the format of a transcription"))
         return Outcome(transcript)
 
-    async def look_up(self, model: str, timeout_s: float) -> Failure | None:
+    async def look_up(self, model: str, timeout_s: float) -> SpeechError | None:
         """Ask the models endpoint, which costs nothing, whether it knows the model; None when it does."""
         address = f"{self._base_url}/models/{model}"
         timeout = httpx2.Timeout(timeout_s + 5.0, connect=CONNECT_TIMEOUT_S)
@@ -96,12 +96,16 @@ class SpeechClient:
             async with asyncio.timeout(timeout_s):
                 status, headers, body = await self._send(self._http.build_request("GET", address, timeout=timeout))
         except TimeoutError:
-            return no_endpoint(f"the models endpoint gave no answer in {timeout_s:.0f} s")
+            return SpeechError("timeout", f"the models endpoint gave no answer in {timeout_s:.0f} s")
         except HTTP_ERRORS as error:
-            return explain(error, secret=self._key)
+            return explain(error, secret=self._key).error
         if status == httpx2.codes.OK:
             return None
-        return explain_status(status, headers, body, model=model, secret=self._key)
+        told = explain_status(status, headers, body, model=model, secret=self._key).error
+        # A gateway need not have this endpoint, and a key may be good for sound alone.
+        if status != httpx2.codes.FORBIDDEN and told.kind in ("auth", "model", "unreachable"):
+            return told
+        return SpeechError("gateway", f"the models endpoint answers HTTP {status}")
 
     async def _send(self, request: httpx2.Request) -> tuple[int, httpx2.Headers, bytes]:
         response = await self._http.send(request, stream=True)

@@ -58,8 +58,10 @@ def ready_folder(weights: dict[str, Any]) -> Path:
     """
     folder, expected = Path(weights["folder"]), dict(weights["sha256"])
     halves = [Path(half) for half in weights["halves"]]
-    if halves and _wrong_file(folder, expected):
+    wrong = _wrong_file(folder, expected)
+    if wrong and halves:
         _join(halves, folder)
+        wrong = _wrong_file(folder, expected)
     names = [*NEEDED, next((name for name in VOCABULARIES if (folder / name).is_file()), VOCABULARIES[0])]
     for name in names:
         if not (folder / name).is_file():
@@ -70,7 +72,6 @@ def ready_folder(weights: dict[str, Any]) -> Path:
                 next_step="the operator corrects SAM2_MCP_WHISPER_MODEL_DIR and restarts the worker",
                 private=str(folder),
             )
-    wrong = _wrong_file(folder, expected)
     if wrong:
         raise WorkerError(
             "weights_wrong",

@@ -27,6 +27,9 @@ from sam2_mcp_worker.spending import SpendBook, spend_scope
 HEARING_VERSION = 1
 # Where nothing goes on in the background, an answer has to be there so long before the call's end.
 SETTLE_S = 0.5
+# A local engine hears one piece after the other, on a busy machine several times slower than alone; what it has begun
+# is worth waiting for, since a further try would take as long.
+LOCAL_PATIENCE = 4.0
 # What a level of digital silence is taken for; 16 bits tell nothing below.
 FLOOR_DBFS = -96.0
 
@@ -101,7 +104,8 @@ class Listener:
         turns = self._services.hearing_turns[engine.identity]
         try:
             async with turns.slot(self._job, self._turn_deadline(), again=False):
-                return await engine.transcribe(piece, language=self._language, job=self._job, deadline=self._deadline())
+                deadline = self._deadline(1.0 if engine.costs_money else LOCAL_PATIENCE)
+                return await engine.transcribe(piece, language=self._language, job=self._job, deadline=deadline)
         except TimeoutError as error:
             raise WorkerError("deadline", "no turn came before the deadline", next_step="call again") from error
 
@@ -109,12 +113,13 @@ class Listener:
         """Until when to wait for a turn: as long as the job lives, where it may go on in the background."""
         return Deadline.after(JOB_LIMIT_S) if self._services.settings.background_limit_s > 0 else self._deadline()
 
-    def _deadline(self) -> Deadline:
+    def _deadline(self, patience: float = 1.0) -> Deadline:
         """When a question that is asked now must be answered."""
         settings = self._services.settings
+        limit_s = settings.speech_piece_limit_s * patience
         if settings.background_limit_s > 0:
-            return Deadline.after(settings.speech_piece_limit_s)
-        return Deadline.after(min(settings.speech_piece_limit_s, current_deadline().remaining_s() - SETTLE_S))
+            return Deadline.after(limit_s)
+        return Deadline.after(min(limit_s, current_deadline().remaining_s() - SETTLE_S))
 
 
 def _heard(piece: SoundPiece, engine: Transcriber, hearing: Hearing, *, stood_in: str) -> HeardPiece:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,6 +40,7 @@ from sam2_mcp_worker.pipelines.video_findings import (
     find_all,
 )
 from sam2_mcp_worker.pipelines.video_range import segment_numbers, segment_of
+from sam2_mcp_worker.tools.inspect_video import LabelModel, PhraseModel, TextModel
 
 KEY = "a" * 64
 BOX = (10, 20, 110, 40)
@@ -204,3 +207,20 @@ def test_of_a_broken_video_the_first_spans_are_told() -> None:
     assert told is not None
     assert len(told) == MAX_SPANS
     assert told_spans([]) is None
+
+
+@pytest.mark.parametrize("max_chars", [40_000, 200])
+def test_every_fact_has_its_place_in_the_result(max_chars: int) -> None:
+    place, check = Place(1.0, BOX, 20.0), Check("min_exposure_s", 1.0, 0.5, "cannot_tell", "between samples", 1.5)
+    label = LabelFinding(
+        "coin", "shown", "why", 3, 1.0, 2.0, showings(20), place, 0.1, place, 0.05, most_at_once=2, checks=(check,)
+    )
+    phrase = PhraseFinding(
+        "1억원", "altered", "why", 0.9, "2억원", ("1억원 -> 2억원",), 3, 1.0, 2.0, showings(1), place, place, 0.05,
+        checks=(check,),
+    )  # fmt: skip
+    told = told_findings(VideoFindings((label,), (phrase,), (), (), None, (check,)), max_chars)
+    assert LabelModel(**told.labels[0]).model_dump(exclude_none=True) == told.labels[0]
+    assert PhraseModel(**told.phrases[0]).model_dump(exclude_none=True) == told.phrases[0]
+    text = told_text(1, replace(track(1), end_box_xyxy_px=(0, 0, 9, 9)))
+    assert TextModel(**text).model_dump(exclude_none=True) == text

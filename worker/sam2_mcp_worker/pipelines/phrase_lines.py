@@ -1,0 +1,134 @@
+"""Which lines of which frames are worth comparing with a phrase, and the best of them.
+
+Most lines of a long video have nothing of a phrase. Runs of a few letters tell that cheaply, the likeness of a single
+line more dearly, and only what is left is looked at closely. What a likeness means is told by checks/phrases.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rapidfuzz import fuzz
+
+from sam2_mcp_worker.checks.phrases import (
+    SHORT_LETTERS,
+    MatchState,
+    Phrase,
+    PhraseMatch,
+    letters,
+    match_phrase,
+)
+from sam2_mcp_worker.pipelines.frame_looks import FrameLook
+
+STATES_BY_RANK: tuple[MatchState, ...] = ("present", "altered", "review")
+"""What a match may be, the best first."""
+
+# A line may have something of a phrase from this likeness on: of two lines that share a phrase, the better one has
+# 0.67 when it is read without slips, and 0.5 with 25 % of them.
+_LINE_PERCENT = 50.0
+# Lines that are this much of a phrase together are worth a close look.
+_WORTH_SHARE = 0.35
+# Runs of this many letters (a syllable has 2 or 3) are shared: a line with 45 % of its syllables wrong still has a
+# third of them, unlike lines have at most those of a common ending.
+_GRAM = 4
+_LEAST_GRAM_SHARE = 0.1
+
+
+FrameMatch = tuple[PhraseMatch, tuple[int, ...]]
+"""A match, and the positions in the look of the lines that it touches."""
+
+
+class FrameLines:
+    """The different texts of all looks, and how much of which phrase may be in each. Equal looks are one frame."""
+
+    def __init__(self, looks: Sequence[FrameLook], phrases: Sequence[Phrase]) -> None:
+        self._phrases = phrases
+        numbers: dict[str, int] = {}
+        frames: dict[tuple[int, ...], int] = {}
+        self._frame_of_look: list[int] = []
+        for look in looks:
+            frame = tuple([numbers.setdefault(line.text, len(numbers)) for line in look.lines])
+            self._frame_of_look.append(frames.setdefault(frame, len(frames)))
+        self._frames = list(frames)
+        self._texts = list(numbers)
+        self._weights: list[dict[int, float]] = [{} for _ in phrases]
+        grams = _Grams(phrases)
+        for number, text in enumerate(self._texts):
+            found = letters(text)
+            for index in grams.like(found):
+                weight = _weight(phrases[index].letters, found)
+                if weight > 0:
+                    self._weights[index][number] = weight
+
+    def matches(self, phrase: int) -> list[FrameMatch]:
+        """What became of the phrase in each look."""
+        known: dict[tuple[int, ...], PhraseMatch] = {}
+        of_frame = [self._best_match(numbers, phrase, known) for numbers in self._frames]
+        return [of_frame[frame] for frame in self._frame_of_look]
+
+    def _best_match(self, numbers: Sequence[int], phrase: int, known: dict[tuple[int, ...], PhraseMatch]) -> FrameMatch:
+        """The best match in any choice of lines; `known` keeps what was compared before."""
+        best: FrameMatch = PhraseMatch("absent", 0.0), ()
+        for positions in self._worth_a_look(numbers, phrase):
+            key = tuple(numbers[position] for position in positions)
+            if key not in known:
+                known[key] = match_phrase(self._phrases[phrase], [self._texts[number] for number in key])
+            if _rank(known[key]) > _rank(best[0]):
+                best = known[key], tuple(positions[line] for line in known[key].lines)
+            if best[0].state == "present":
+                break
+        return best
+
+    def _worth_a_look(self, numbers: Sequence[int], phrase: int) -> list[list[int]]:
+        """Positions of the lines of a frame to look at for a phrase: those that may hold some of it, then these with
+        their neighbours; none where there is too little.
+
+        A line that holds the end of a phrase and much else resembles it too little by itself, but stands beside one
+        that does not. A line of another column that stands between two of the phrase's is none of the first.
+        """
+        weights = self._weights[phrase]
+        likely = [position for position, number in enumerate(numbers) if number in weights]
+        if sum(weights[numbers[position]] for position in likely) < _WORTH_SHARE:
+            return []
+        near = {position + step for position in likely for step in (-1, 0, 1)}
+        return [likely, sorted(position for position in near if 0 <= position < len(numbers))]
+
+
+class _Grams:
+    """Which phrases share runs of letters with a line: cheap, and a line that shares none holds nothing of them."""
+
+    def __init__(self, phrases: Sequence[Phrase]) -> None:
+        self._of: dict[str, list[int]] = {}
+        self._lengths = [len(phrase.letters) for phrase in phrases]
+        self._short = [index for index, phrase in enumerate(phrases) if len(phrase.letters) < SHORT_LETTERS]
+        for index, phrase in enumerate(phrases):
+            if len(phrase.letters) >= SHORT_LETTERS:
+                for gram in set(_grams(phrase.letters)):
+                    self._of.setdefault(gram, []).append(index)
+
+    def like(self, line: str) -> Iterator[int]:
+        """Indices of the phrases that the line may hold a part of; of a short phrase that is not told by runs."""
+        yield from self._short
+        shared = Counter(index for gram in _grams(line) if gram in self._of for index in self._of[gram])
+        for index, count in shared.items():
+            if count >= _LEAST_GRAM_SHARE * min(len(line), self._lengths[index]):
+                yield index
+
+
+def _grams(text: str) -> Iterator[str]:
+    return (text[start : start + _GRAM] for start in range(len(text) - _GRAM + 1))
+
+
+def _weight(phrase: str, line: str) -> float:
+    """How much of the phrase may be in the line, 0-1; of a short line all of it must be there."""
+    if phrase in line:
+        return 1.0
+    if len(line) < SHORT_LETTERS:
+        return len(line) / len(phrase) if line in phrase else 0.0
+    percent = fuzz.partial_ratio(phrase, line, score_cutoff=_LINE_PERCENT)
+    return percent / 100 * min(1.0, len(line) / len(phrase))
+
+
+def _rank(match: PhraseMatch) -> tuple[int, float]:
+    return (0 if match.state == "absent" else len(STATES_BY_RANK) - STATES_BY_RANK.index(match.state)), match.score

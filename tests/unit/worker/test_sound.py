@@ -281,6 +281,14 @@ async def test_a_damaged_middle_is_told_and_what_lies_around_it_is_heard(desk: D
     assert ("all later times may be off" in one.damaged[0].reason) == (name == "a.mp3")
 
 
+async def test_a_decoder_that_cannot_even_be_set_up_is_damage_and_no_failure(desk: Desk) -> None:
+    path = write_sound(desk.folder / "a.flv", ADVERT, codec="aac", rate_hz=44_100)
+    data = bytearray(path.read_bytes())
+    config = data.index(b"\xaf\x00") + 2  # AudioSpecificConfig of AAC
+    data[config : config + 2] = b"\xff\xff"
+    assert (await desk.refused(bytes(data))).code == "sound_damaged"
+
+
 async def test_a_file_that_was_cut_off_says_how_long_it_claims_to_be(desk: Desk) -> None:
     path = write_sound(desk.folder / "a.flac", ADVERT, codec="flac")
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -315,7 +323,7 @@ async def test_time_stamps_that_begin_anew_follow_on(desk: Desk) -> None:
     assert one.pieces[-1].start_s + one.pieces[-1].duration_s > ADVERT.length_s + ADVERT.spoken[-1].end_s
 
 
-async def test_files_without_sound_that_can_be_heard_are_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_files_without_sound_that_can_be_heard_are_named(desk: Desk) -> None:
     silent_film = desk.folder / "silent.mp4"
     with av.open(silent_film, "w") as out:
         track: Any = out.add_stream("mpeg4", rate=10)
@@ -333,6 +341,9 @@ async def test_files_without_sound_that_can_be_heard_are_named(desk: Desk, monke
     nothing = write_sound(desk.folder / "nothing.flac", silence(0), codec="flac")
     assert (await desk.refused(nothing)).code == "sound_damaged"
     assert (await desk.refused(wav, max_s=0.4)).code == "sound_too_long"
+    data = bytearray(wav.read_bytes())
+    data[24:28] = (10**9).to_bytes(4, "little")  # its sample rate: a resampler for it would take gigabytes
+    assert (await desk.refused(bytes(data))).code == "sound_damaged"
     m4a = write_sound(desk.folder / "a.m4a", ADVERT, codec="aac", rate_hz=48_000)
     assert "cut off" in (await desk.refused(m4a.read_bytes()[:9000])).what
 

@@ -26,6 +26,8 @@ Samples = NDArray[np.int16]
 
 # Time stamps that go back further than this begin anew (files that were put together); they follow on instead.
 RESTART_S = 1.0
+# Telephones have 8,000 and the best converters 384,000; others are slips of a damaged file, and some need gigabytes.
+_RATES_HZ = (2_000, 384_000)
 
 
 class TimedPacket(NamedTuple):  # a tuple, since an hour has 150,000 and a frozen dataclass is slow to make
@@ -72,7 +74,12 @@ def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
     while True:
         try:
             packet = next(packets)
-        except (StopIteration, av.FFmpegError, OSError):
+        except (
+            StopIteration,
+            av.FFmpegError,
+            OSError,
+            IndexError,
+        ):  # the last: PyAV, of a track that was not announced
             return
         if packet.has_sidedata("encryption_info"):
             raise sound_encrypted()
@@ -111,17 +118,21 @@ class Decoder:
             if timed.packet.is_corrupt:
                 yield lost
             timed.packet.pts = round(timed.start_s / self._base)  # the decoder hands it on to the frames
-            try:
-                frames = self._stream.codec_context.decode(timed.packet)
-            except av.MemoryError as error:
-                raise MemoryError from error
-            except av.FFmpegError:  # of any kind: random bytes have been seen to be "not permitted"
+            frames = self._decode(timed.packet)
+            if frames is None:
                 yield lost
-                continue
-            for frame in frames:
+            for frame in frames or ():
                 yield self._leveller.block(frame, timed.start_s)
-        for frame in self._stream.codec_context.decode(None):
+        for frame in self._decode(None) or ():
             yield self._leveller.block(frame, 0.0)
+
+    def _decode(self, packet: Packet[AudioStream] | None) -> list[AudioFrame] | None:
+        try:
+            return self._stream.codec_context.decode(packet)
+        except av.MemoryError as error:
+            raise MemoryError from error
+        except av.FFmpegError:  # of any kind: random bytes have been seen to be "not permitted"
+            return None
 
 
 def first_sound_s(path: Path) -> float | None:
@@ -141,6 +152,8 @@ class _Leveller:
     def block(self, frame: AudioFrame, packet_s: float) -> Block:
         """The frame's sound at its time, or at that of its packet when it has none."""
         start_s = packet_s if frame.pts is None else float(frame.pts * (frame.time_base or 0))
+        if not _RATES_HZ[0] <= frame.sample_rate <= _RATES_HZ[1]:
+            return Block(start_s, 0, None, start_s)
         native = self._native(frame)
         return Block(start_s, frame.sample_rate, native, start_s + native.shape[1] / frame.sample_rate)
 

@@ -15,7 +15,13 @@ from sam2_mcp_worker.media.video import VideoFacts
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook, Span, VideoLooks
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
 from sam2_mcp_worker.pipelines.text_tracks import TextTrack
-from sam2_mcp_worker.pipelines.video_findings import LabelFinding, PhraseFinding, Place, SmallestText, VideoFindings
+from sam2_mcp_worker.pipelines.video_finding_types import (
+    LabelFinding,
+    PhraseFinding,
+    Place,
+    SmallestText,
+    VideoFindings,
+)
 from sam2_mcp_worker.uploads import StoredFile
 
 COINS, NOTICE = (20, 100, 120, 170), (10, 160, 200, 172)

@@ -13,7 +13,7 @@ from tests.fakes.report_reader import ALLOWED_ATTRIBUTES, ALLOWED_TAGS, HOSTILE,
 from sam2_mcp_worker.checks.exposure import Check
 from sam2_mcp_worker.pipelines.frame_looks import Span
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
-from sam2_mcp_worker.pipelines.video_findings import PhraseFinding, VideoFindings
+from sam2_mcp_worker.pipelines.video_finding_types import PhraseFinding, VideoFindings
 from sam2_mcp_worker.pipelines.video_report import MAX_SPANS, ReportPictures, render_video_report
 from sam2_mcp_worker.pipelines.video_report_tables import MAX_TEXTS, clock
 

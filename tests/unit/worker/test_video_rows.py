@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from hypothesis import given
@@ -11,8 +12,8 @@ from tests.fakes.inspections import COINS, NOTICE, TOO_SHORT, exposures, finding
 from sam2_mcp_worker.media.exposure_sheets import MAX_CELLS, MAX_ROWS, CellBox
 from sam2_mcp_worker.pipelines.frame_looks import Span, VideoLooks
 from sam2_mcp_worker.pipelines.video_cells import MAX_BOXES, choose_cells
-from sam2_mcp_worker.pipelines.video_findings import VideoFindings
-from sam2_mcp_worker.pipelines.video_rows import notable, numbered, shown_s, time_line
+from sam2_mcp_worker.pipelines.video_finding_types import VideoFindings
+from sam2_mcp_worker.pipelines.video_rows import FINEST_PX, fused, notable, numbered, shown_s, time_line
 
 NOTHING = VideoFindings((), (), (), (), None)
 
@@ -115,3 +116,21 @@ def test_a_long_video_has_a_sheet_of_all_its_parts() -> None:
 def test_numbers_are_those_of_the_findings_order() -> None:
     named = numbered(findings())
     assert [number for number, _ in (*named.labels, *named.phrases, *named.texts)] == [1, 2, 3, 4, 5]
+
+
+@given(st.lists(st.tuples(st.floats(0, 900), st.floats(0, 9)), max_size=40), st.floats(0, 20))
+def test_joined_spans_cover_what_they_covered_and_leave_only_gaps_that_can_be_seen(
+    raw: list[tuple[float, float]], gap_s: float
+) -> None:
+    spans = sorted((start_s, start_s + length_s) for start_s, length_s in raw)
+    joined = fused(spans, gap_s)
+    assert all(any(a <= start_s and end_s <= b for a, b in joined) for start_s, end_s in spans)
+    assert all(after[0] - before[1] >= gap_s for before, after in itertools.pairwise(joined))
+    assert {a for a, _ in joined} <= {a for a, _ in spans} and {b for _, b in joined} <= {b for _, b in spans}
+
+
+def test_an_hour_of_short_showings_has_no_more_bars_than_pixels() -> None:
+    often = exposures(*((i / 2, i / 2, i / 2 + 0.1, i / 2 + 0.2) for i in range(7200)))
+    hour = VideoLooks(Span(0, 3600), 0.5, True, 320, 180, (look(0.0),))
+    drawn = time_line(hour, replace(NOTHING, texts=(text("a", "a", NOTICE, often),)))
+    assert len(drawn.rows[0].sure) + len(drawn.rows[0].possible) <= 2 * FINEST_PX

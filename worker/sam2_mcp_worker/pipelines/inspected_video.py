@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sam2_mcp_worker.checks.rule_packs import VideoRules
 from sam2_mcp_worker.media.video import VideoFacts
 from sam2_mcp_worker.pipelines.frame_looks import VideoLooks
-from sam2_mcp_worker.pipelines.video_findings import VideoFindings
+from sam2_mcp_worker.pipelines.video_finding_types import VideoFindings
 from sam2_mcp_worker.uploads import StoredFile
 
 

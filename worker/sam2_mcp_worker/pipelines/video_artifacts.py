@@ -21,7 +21,7 @@ from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.disk import storage_errors
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Job
-from sam2_mcp_worker.media.exposure_sheets import SheetCell, draw_exposures, draw_scenes
+from sam2_mcp_worker.media.exposure_sheets import SheetCell, TimeLine, draw_exposures, draw_scenes
 from sam2_mcp_worker.media.video import read_thumbnails
 from sam2_mcp_worker.pipelines.artifact_keeping import kept_artifact
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
@@ -158,7 +158,11 @@ class _Making:
         return None
 
     async def _time_line(self) -> Artifact:
-        line = time_line(self._inspected.looks, self._inspected.findings)
+        def plan() -> tuple[TimeLine, str]:
+            line = time_line(self._inspected.looks, self._inspected.findings)
+            return line, cache_key("video_time_line", ARTIFACTS_VERSION, line.to_params())
+
+        line, key = await asyncio.to_thread(plan)  # an hour has thousands of exposures
 
         async def make() -> Artifact:
             with self._services.work_directory("time_line") as work:
@@ -168,12 +172,10 @@ class _Making:
                 )
                 return await self._adopt(out_path, "time-line.jpg")
 
-        return await kept_artifact(
-            self._services, cache_key("video_time_line", ARTIFACTS_VERSION, line.to_params()), make
-        )
+        return await kept_artifact(self._services, key, make)
 
     async def _contact_sheet(self) -> Artifact | None:
-        cells = choose_cells(self._inspected.looks, self._inspected.findings)
+        cells = await asyncio.to_thread(choose_cells, self._inspected.looks, self._inspected.findings)
         if not cells:
             return None
         drawn = [[cell.time_s, [[box.kind, box.number, box.box_xyxy_px] for box in cell.boxes]] for cell in cells]

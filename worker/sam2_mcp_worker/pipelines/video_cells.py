@@ -6,14 +6,14 @@ the same count as one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sam2_mcp_worker.media.exposure_sheets import MAX_CELLS, CellBox
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook, VideoLooks
 from sam2_mcp_worker.pipelines.frame_plan import choose_even
 from sam2_mcp_worker.pipelines.text_tracks import TextTrack
-from sam2_mcp_worker.pipelines.video_findings import Place, VideoFindings
+from sam2_mcp_worker.pipelines.video_finding_types import Place, VideoFindings
 from sam2_mcp_worker.pipelines.video_rows import Numbered, notable, numbered
 
 # More frames in one cell hide its picture; the report and the result have all of them.
@@ -38,7 +38,8 @@ def choose_cells(looks: VideoLooks, findings: VideoFindings, most: int = MAX_CEL
         look = seen.get(look.same_as_s, look) if look is not None and look.same_as_s is not None else look
         if look is not None and len(chosen) < most:
             chosen[look.time_s] = look
-    return [Cell(time_s, tuple(_boxes(chosen[time_s], seen, named))[:MAX_BOXES]) for time_s in sorted(chosen)]
+    phrases = _phrase_boxes(chosen, seen, named)
+    return [Cell(look.time_s, tuple(_boxes(look, phrases, named))[:MAX_BOXES]) for _, look in sorted(chosen.items())]
 
 
 def _wanted(looks: VideoLooks, findings: VideoFindings, named: Numbered) -> Iterator[float]:
@@ -60,23 +61,30 @@ def _spread(times_s: list[float], most: int) -> list[float]:
     return [times_s[index] for index in choose_even(times_s, range(len(times_s)), most)]
 
 
-def _boxes(look: FrameLook, seen: dict[float, FrameLook], named: Numbered) -> Iterator[CellBox]:
+def _phrase_boxes(
+    chosen: Mapping[float, FrameLook], seen: Mapping[float, FrameLook], named: Numbered
+) -> dict[float, dict[CellBox, None]]:
+    """The places of all phrases in the chosen frames, those included that look the same; each box once."""
+    boxes: dict[float, dict[CellBox, None]] = {time_s: {} for time_s in chosen}
+    for number, phrase in named.phrases:
+        for place in phrase.places:
+            look = seen.get(place.time_s)
+            same_as_s = look.same_as_s if look is not None else None
+            here = boxes.get(place.time_s if same_as_s is None else same_as_s)
+            if here is not None:
+                here[CellBox("phrase", number, place.box_xyxy_px)] = None
+    return boxes
+
+
+def _boxes(look: FrameLook, phrases: Mapping[float, Mapping[CellBox, None]], named: Numbered) -> Iterator[CellBox]:
     """What is known to stand in this frame: regions, phrases, lines of text."""
     numbers = {one.label: number for number, one in named.labels}
     for region in look.regions or ():
         if region.label in numbers:
             yield CellBox("label", numbers[region.label], region.box_xyxy_px)
-    for number, phrase in named.phrases:
-        here = (place for place in phrase.places if _same(place.time_s, look, seen))
-        yield from (CellBox("phrase", number, box) for box in dict.fromkeys(place.box_xyxy_px for place in here))
+    yield from phrases[look.time_s]
     for number, text in named.texts:
         yield from (CellBox("text", number, line) for line in _lines_of(text, look))
-
-
-def _same(time_s: float, look: FrameLook, seen: dict[float, FrameLook]) -> bool:
-    """Whether a look at that time is this one, or one that looks the same."""
-    other = seen.get(time_s)
-    return time_s == look.time_s or (other is not None and other.same_as_s == look.time_s)
 
 
 def _lines_of(text: TextTrack, look: FrameLook) -> Iterator[tuple[int, int, int, int]]:

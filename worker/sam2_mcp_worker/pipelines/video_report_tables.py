@@ -9,7 +9,7 @@ from sam2_mcp_worker.checks.rule_packs import VideoRules
 from sam2_mcp_worker.pipelines.report_document import column_heads
 from sam2_mcp_worker.pipelines.report_html import both, language_attribute, text_html, words_for
 from sam2_mcp_worker.pipelines.text_tracks import TextTrack
-from sam2_mcp_worker.pipelines.video_findings import LabelFinding, PhraseFinding, Place, VideoFindings
+from sam2_mcp_worker.pipelines.video_finding_types import LabelFinding, PhraseFinding, Place, VideoFindings
 from sam2_mcp_worker.pipelines.video_rows import numbered, shown_s
 
 # More lines of text make a page that nobody reads to its end; the result lists them all.

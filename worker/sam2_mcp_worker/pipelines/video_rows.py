@@ -7,16 +7,18 @@ then phrases, then lines of text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sam2_mcp_worker.checks.exposure import Check, Exposures
 from sam2_mcp_worker.media.exposure_sheets import MAX_ROWS, RowKind, Seconds, TimeLine, TimeLineRow
 from sam2_mcp_worker.pipelines.frame_looks import Span, VideoLooks
 from sam2_mcp_worker.pipelines.text_tracks import TextTrack
-from sam2_mcp_worker.pipelines.video_findings import LabelFinding, PhraseFinding, VideoFindings
+from sam2_mcp_worker.pipelines.video_finding_types import LabelFinding, PhraseFinding, VideoFindings
 
 # Lines of text that have rows of their own at least, however many labels and phrases there are.
 TEXT_ROWS = 8
+# No time line is wider; what is shorter than one of its pixels cannot be told apart.
+FINEST_PX = 1600
 SHORT = {"min_exposure_s": "too short", "min_text_height_px": "too small", "min_text_height_share": "too small"}
 
 
@@ -47,12 +49,13 @@ def time_line(looks: VideoLooks, findings: VideoFindings) -> TimeLine:
     asked += [_phrase_row(number, one) for number, one in named.phrases]
     asked = asked[: MAX_ROWS - min(TEXT_ROWS, len(named.texts))]
     texts = notable(named.texts, MAX_ROWS - len(asked))
+    pixel_s = (looks.asked.end_s - looks.asked.start_s) / FINEST_PX
     total = len(findings.labels) + len(findings.phrases) + len(findings.texts)
     return TimeLine(
         looks.asked.start_s,
         looks.asked.end_s,
         _headline(looks),
-        (*asked, *(_text_row(number, one) for number, one in texts)),
+        tuple(_drawable(row, pixel_s) for row in (*asked, *(_text_row(number, one) for number, one in texts))),
         total - len(asked) - len(texts),
         findings.cuts_s,
         _seconds(looks.failed),
@@ -73,6 +76,23 @@ def notable(texts: Sequence[tuple[int, TextTrack]], most: int) -> list[tuple[int
 def broken(checks: Iterable[Check]) -> list[Check]:
     """The checks that are surely not met."""
     return [check for check in checks if check.verdict == "not_met"]
+
+
+def _drawable(row: TimeLineRow, pixel_s: float) -> TimeLineRow:
+    """The row without gaps that nobody could see: of an hour it may have thousands."""
+    sure, possible, unknown = (fused(spans, pixel_s) for spans in (row.sure, row.possible, row.unknown))
+    return replace(row, sure=sure, possible=possible, unknown=unknown)
+
+
+def fused(spans: Sequence[Seconds], gap_s: float) -> tuple[Seconds, ...]:
+    """The spans, which rise, with those that lie nearer than this joined."""
+    joined: list[Seconds] = []
+    for start_s, end_s in spans:
+        if joined and start_s - joined[-1][1] < gap_s:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end_s)
+        else:
+            joined.append((start_s, end_s))
+    return tuple(joined)
 
 
 def _label_row(number: int, one: LabelFinding) -> TimeLineRow:

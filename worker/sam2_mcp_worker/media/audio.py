@@ -142,7 +142,13 @@ async def scan_sound(
     Raises:
         WorkerError: the file cannot be opened any more, or one of the runner's own. Damage is no error: it is told.
     """
-    params = {
+    params = stretch_params(path, facts, number, out_dir)
+    return _stretch(number, out_dir, await scanner.run("sound_stretch", params, timeout_s=timeout_s, job=job))
+
+
+def stretch_params(path: Path, facts: SoundFacts, number: int, out_dir: Path) -> dict[str, Any]:
+    """What the task is told."""
+    return {
         "path": str(path),
         "begins_s": facts.begins_s,
         "end_s": facts.end_s,
@@ -152,7 +158,6 @@ async def scan_sound(
         "edge_s": EDGE_S,
         "out_dir": str(out_dir),
     }
-    return _stretch(number, out_dir, await scanner.run("sound_stretch", params, timeout_s=timeout_s, job=job))
 
 
 def _stretch(number: int, out_dir: Path, result: dict[str, Any]) -> SoundStretch:

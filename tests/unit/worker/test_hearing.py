@@ -12,6 +12,9 @@ from sam2_mcp_worker.checks.hearing import LONGEST_PAUSE_S, NO_WORDS, Lost, Said
 
 SENTENCE = "The premium may rise when the contract is renewed."
 
+# Many different signs of a script whose syllables nobody counts here.
+THAI = "".join(chr(0x0E01 + number * 7 % 46) + chr(0x0E01 + number * 11 % 46) for number in range(100))
+
 
 def said(text: str, start_s: float = 0, end_s: float = 4, *, no_speech: float = 0.1, log_prob: float = -0.3) -> Said:
     return Said(start_s, end_s, text, no_speech, log_prob)
@@ -41,6 +44,10 @@ def test_ordinary_words_are_believed(believed: Said) -> None:
         (said("2.5% de rame, " * 30), "again and again"),
         (said("이 정도는", log_prob=-2.35), "not sure of its words"),
         (said(SENTENCE, 0, 0.2), "more words than can be said"),
+        (
+            said("".join(chr(0x0E01 + number * 7 % 46) + chr(0x0628 + number % 19) for number in range(140)), 0, 1),
+            "more",
+        ),
     ],
 )
 def test_invented_words_are_a_lost_span_with_a_reason(invented: Said, reason: str) -> None:

@@ -29,6 +29,8 @@ REPEATS_BELIEVED = 3
 # segments are exact to about half a second.
 MOST_SYLLABLES_PER_S = 18.0
 TIMES_EXACT_TO_S = 0.5
+# The same in any script, for those whose syllables are not counted: four characters a syllable are many.
+MOST_CHARACTERS_PER_S = 4 * MOST_SYLLABLES_PER_S
 # Pieces are cut at silence, so that a longer stretch without words is speech that the engine passed over.
 LONGEST_PAUSE_S = 5.0
 
@@ -80,7 +82,8 @@ def doubt(one: Said) -> str:
         return f"the engine wrote the same words again and again (compression ratio {ratio:.1f})"
     if one.mean_log_prob is not None and one.mean_log_prob < LEAST_MEAN_LOG_PROB:
         return f"the engine was not sure of its words (mean log probability {one.mean_log_prob:.2f})"
-    if syllables(one.text) > MOST_SYLLABLES_PER_S * (one.end_s - one.start_s + TIMES_EXACT_TO_S):
+    length_s = one.end_s - one.start_s + TIMES_EXACT_TO_S
+    if syllables(one.text) > MOST_SYLLABLES_PER_S * length_s or len(one.text) > MOST_CHARACTERS_PER_S * length_s:
         return "the engine wrote more words than can be said in that time"
     return ""
 

@@ -22,7 +22,10 @@ SEGMENT_OVERHEAD_CHARS = 90
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What earlier calls delivered: every unit up to `upto`; of these, `failed` were told as failed."""
+    """What earlier calls delivered: all numbers up to `upto`; of these, `failed` were told as failed.
+
+    Of a stretch that failed as a whole these are all that its pieces may have.
+    """
 
     upto: int = 0
     failed: frozenset[int] = frozenset()
@@ -41,30 +44,40 @@ def deliver(units: Sequence[Unit], before: Told, max_chars: int) -> Delivery:
     """The next pieces, whole, as many as fit; the first one always does, so that every call gets on."""
     failed = _still_failed(units, before)
     late = [unit for unit in units if unit.number in failed and unit.heard is not None and not unit.heard.failed]
-    ahead = [unit for unit in units if unit.number > before.upto]
+    ahead = [unit for unit in units if _last(unit) > before.upto]
     settled = ahead[: next((i for i, unit in enumerate(ahead) if unit.heard is None), len(ahead))]
     pieces: list[HeardPiece] = []
-    taken: set[int] = set()
-    left = max_chars
-    for unit in (*late, *settled):
-        assert unit.heard is not None
-        left -= piece_chars(unit.heard)
+    upto, left = before.upto, max_chars
+    waiting = [*late, *settled]
+    while waiting:
+        heard = waiting[0].heard
+        assert heard is not None
+        left -= piece_chars(heard)
         if pieces and left < 0:
             break
-        pieces.append(unit.heard)
-        taken.add(unit.number)
-        failed = failed | {unit.number} if unit.heard.failed else failed - {unit.number}
-    upto = max([before.upto, *(unit.number for unit in settled if unit.number in taken)])
-    open_ones = [unit for unit in units if unit.number > upto or (unit.number in failed and unit.heard is None)]
-    untold = [unit for unit in late if unit.number not in taken]
-    return Delivery(tuple(pieces), Told(upto, failed), not open_ones and not untold)
+        unit = waiting.pop(0)
+        pieces.append(heard)
+        own = set(range(max(unit.number, min(upto + 1, _last(unit))), _last(unit) + 1))
+        failed = failed | own if heard.failed else failed - own
+        upto = max(upto, _last(unit))
+    pending = any(unit.heard is None and (_last(unit) > upto or _open(unit, failed)) for unit in units)
+    return Delivery(tuple(pieces), Told(upto, failed), not waiting and not pending)
+
+
+def _last(unit: Unit) -> int:
+    """The last number that a unit stands for: of a stretch as a whole, that of any piece that it may have."""
+    return unit.number + PIECES_PER_STRETCH - 1 if unit.number % PIECES_PER_STRETCH == 0 else unit.number
+
+
+def _open(unit: Unit, failed: frozenset[int]) -> bool:
+    return any(number in failed for number in range(unit.number, _last(unit) + 1))
 
 
 def fills_a_result(units: Sequence[Unit], before: Told, max_chars: int) -> bool:
     """Whether what is settled already fills a result, so that waiting longer brings the agent nothing."""
     total = 0
     for unit in units:
-        if unit.number <= before.upto:
+        if _last(unit) <= before.upto:
             continue
         if unit.heard is None:
             return False
@@ -85,11 +98,12 @@ def segment_chars(said: Said) -> int:
 
 
 def _still_failed(units: Sequence[Unit], before: Told) -> frozenset[int]:
-    """Told as failed; of a stretch that is cut into pieces by now, its pieces are."""
+    """Told as failed, without the numbers that a stretch turned out not to have."""
     known = {unit.number for unit in units}
-    whole = {number for number in before.failed if number % PIECES_PER_STRETCH == 0 and number not in known}
-    pieces = {number for number in known if number - number % PIECES_PER_STRETCH in whole and number <= before.upto}
-    return frozenset((before.failed - whole) | pieces)
+    unknown = {number for number in known if number % PIECES_PER_STRETCH == 0}
+    return frozenset(
+        number for number in before.failed if number in known or number - number % PIECES_PER_STRETCH in unknown
+    )
 
 
 def to_cursor(tool: str, key: str, delivery: Delivery) -> str | None:

@@ -21,7 +21,7 @@ from sam2_mcp_worker.pipelines.hear_piece import HeardPiece, Listener, hear_all
 from sam2_mcp_worker.pipelines.listening import Listening, piece_unit
 from sam2_mcp_worker.pipelines.recording import Recording, StretchSound, describe_sound
 from sam2_mcp_worker.pipelines.speech_delivery import deliver, fills_a_result, from_cursor, to_cursor
-from sam2_mcp_worker.pipelines.transcript import Said, SoundSpan, Transcript
+from sam2_mcp_worker.pipelines.transcript import Became, Said, SoundSpan, Transcript, listed
 from sam2_mcp_worker.pipelines.transcript_artifacts import write_transcript
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
@@ -31,8 +31,10 @@ from sam2_mcp_worker.uploads import StoredFile
 TOOL = "transcribe_audio"
 # Raise it whenever cursors or the results that they go on from mean something else.
 RESULT_VERSION = 1
-# Of a result's characters, what everything but the segments may take: the listed spans, notes and addresses.
+# Of a result's characters, what everything but the segments and the listed spans may take; and keys and numbers of a
+# listed span.
 REST_CHARS = 3000
+SPAN_CHARS = 60
 Progress = Callable[[int, int], Awaitable[None]]
 
 
@@ -93,13 +95,17 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
 
     # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
     async with services.jobs.join(key, tuple(numbers), start, retry=not request.cursor.strip()) as job:
-        listening, max_chars = listening_of(job), services.settings.result_max_chars - REST_CHARS
+        listening = listening_of(job)
+
+        def room() -> int:
+            return services.settings.result_max_chars - REST_CHARS - _listed_chars(listening.spans(job.coverage))
+
         await _wait(
-            job, deadline, progress, lambda: fills_a_result(list(listening.units(job.coverage)), before, max_chars)
+            job, deadline, progress, lambda: fills_a_result(list(listening.units(job.coverage)), before, room())
         )
         job.raise_error()
         units = list(listening.units(job.coverage))
-        delivery = deliver(units, before, max_chars)
+        delivery = deliver(units, before, room())
         heard = [unit.heard for unit in units if unit.heard is not None]
         transcript = _transcript(services, stored, listening, heard, listening.spans(job.coverage))
         return Transcription(
@@ -108,12 +114,13 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
             transcript,
             _inside([said for piece in delivery.pieces for said in piece.said], listening),
             _languages(heard),
-            (*_file_notes(request, listening), *_engine_notes(heard)),
+            (*_file_notes(request, listening), *_engine_notes(heard), *_loading_notes(services, job)),
             None if services.transcribers else services.speech_missing,
             listening.goes_on,
             await write_transcript(services, transcript, key),
             job.spent.take(),
-            to_cursor(TOOL, key, delivery),
+            # Without an engine nothing is won by going on: what was not come to is told as unreached.
+            to_cursor(TOOL, key, delivery) if services.transcribers else None,
         )
 
 
@@ -243,6 +250,19 @@ def _engine_notes(heard: Sequence[HeardPiece]) -> tuple[str, ...]:
     if not all(piece.timed for piece in heard):
         notes.append("the endpoint tells no times within a piece: such a segment spans the whole piece")
     return tuple(notes)
+
+
+def _loading_notes(services: Services, job: Job) -> tuple[str, ...]:
+    pool = services.speech_pool
+    loading = pool is not None and not pool.stats().ready and not job.coverage.complete
+    return ("local Whisper is still being loaded",) if loading else ()
+
+
+def _listed_chars(spans: Sequence[SoundSpan]) -> int:
+    """What the spans that are named one by one take of a result."""
+    kinds: tuple[Became, ...] = ("unheard", "failed", "unreached")
+    named = [span for kind in kinds for span in listed([span for span in spans if span.became == kind])]
+    return sum(SPAN_CHARS + len(span.reason) for span in named)
 
 
 def _file_notes(request: Request, listening: Listening) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ are made of. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Became = Literal["heard", "silent", "unheard", "failed", "unreached"]
@@ -13,6 +13,10 @@ Became = Literal["heard", "silent", "unheard", "failed", "unreached"]
 voice, but its words were thrown away or nobody could listen. `failed`: decoding or the engine failed. `unreached`: not
 come to yet. Only `heard` and `silent` say anything about what was not said.
 """
+
+# More spans than these are a pattern; their seconds are told.
+MAX_LISTED_SPANS = 20
+MAX_REASON_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,15 @@ class Transcript:
     def of(self, became: Became) -> tuple[SoundSpan, ...]:
         """The spans that became this."""
         return tuple(span for span in self.spans if span.became == became)
+
+
+def listed(spans: Sequence[SoundSpan]) -> tuple[SoundSpan, ...]:
+    """The spans that a result names one by one, with reasons of a clause; the files hold all of them whole."""
+    return tuple(replace(span, reason=_clause(span.reason)) for span in spans[:MAX_LISTED_SPANS])
+
+
+def _clause(reason: str) -> str:
+    return reason if len(reason) <= MAX_REASON_CHARS else reason[: MAX_REASON_CHARS - 1] + "…"
 
 
 def total_s(spans: Iterable[SoundSpan]) -> float:

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sam2_mcp_worker.checks.labels import MAX_LABEL_CHARS, MAX_LABELS, Label, checked_labels
-from sam2_mcp_worker.checks.rule_packs import load_rule_pack, parse_rule_pack, rule_pack_names
+from sam2_mcp_worker.checks.rule_packs import VideoRules, load_rule_pack, parse_rule_pack, rule_pack_names
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.settings import Settings
 
 PACK = (Label("coin", "round money"), Label("seal", "a stamp"))
+VIDEO = '[video]\nmin_text_height_px = 12\nmin_exposure_s = 1.5\nbasis = "house"\nnote = "Ours, not law."\n'
 GOOD = 'title = "T"\nversion = 1\n[[labels]]\nname = "a"\ndefinition = "b"\n'
 
 
@@ -128,6 +129,11 @@ def test_an_operators_own_pack_is_taken_by_its_path(tmp_path: Path) -> None:
         (GOOD.replace('"b"', f'"{"x" * 300}"'), "300 characters"),
         (GOOD.replace('"a"', '"default"'), "`default`"),
         ('title = "T"\nversion = 1\nlabels = []\n', "labels"),
+        (GOOD + VIDEO.replace("12", "0"), "video.min_text_height_px"),
+        (GOOD + VIDEO.replace("1.5", "nan"), "video.min_exposure_s"),
+        (GOOD + VIDEO + "min_text_height_share = 1.0\n", "video.min_text_height_share"),
+        (GOOD + VIDEO.replace("house", "law"), "video.basis"),
+        (GOOD + VIDEO.replace('note = "Ours, not law."', ""), "video.note"),
     ],
 )
 def test_a_wrong_pack_is_refused_with_its_mistake(text: str, said: str) -> None:
@@ -135,6 +141,18 @@ def test_a_wrong_pack_is_refused_with_its_mistake(text: str, said: str) -> None:
         parse_rule_pack("ours", text.encode("utf-8"))
     assert caught.value.code == "rule_pack_invalid"
     assert said in caught.value.public_text
+
+
+def test_minimums_for_videos_are_read_each_may_be_left_out_and_so_may_all() -> None:
+    video = parse_rule_pack("ours", (GOOD + VIDEO).encode("utf-8")).video
+    assert video == VideoRules(min_text_height_px=12, min_exposure_s=1.5, basis="house", note="Ours, not law.")
+    assert video.min_text_height_share is None
+    assert parse_rule_pack("ours", GOOD.encode("utf-8")).video is None
+
+
+def test_our_minimums_say_whose_they_are() -> None:
+    video = load_rule_pack(Settings().rule_pack).video
+    assert video is not None and video.basis == "house" and "not law" in video.note
 
 
 def test_a_pack_that_is_no_text_is_refused() -> None:

@@ -95,6 +95,21 @@ def test_a_phrase_over_two_lines_and_a_column_is_one_place() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shown_text", "asked", "state"),
+    [
+        ("무료|유료", "무료", "shown"),
+        ("월 9원", "9원", "shown"),
+        ("지급|제한될|수 있|습니다", "지급 제한될 수 있습니다", "shown"),
+        ("있습|니닭|수 없", "지급 제한될 수 있습니다", "not_shown"),
+        ("유의|사항 안내", "유의사항", "shown"),
+        ("습니다", "보험료가 오를 수 있습니다", "not_shown"),
+    ],
+)
+def test_short_phrases_and_phrases_over_short_lines_are_found(shown_text: str, asked: str, state: str) -> None:
+    assert phrase(shown([shown_text]), asked).state == state
+
+
+@pytest.mark.parametrize(
     ("texts_shown", "state", "reason"),
     [
         (["보험금 지급이 제한되지 않습니다"] * 2, "altered", ""),
@@ -172,7 +187,13 @@ def test_a_label_tells_its_tallest_region_its_smallest_text_and_how_many_there_a
     small = Region("notice", (0, 0, 50, 20), 0.9, 8.0)
     large = Region("notice", (0, 100, 50, 180), 0.9, 11.4)
     empty = Region("notice", (0, 200, 50, 210), 0.9)
-    looks = [look(0, regions=(large, empty)), look(0.5, regions=(small, large)), look(1, regions=(small,)), look(1.5)]
+    other = Region("coin", (0, 0, 640, 360), 0.9)
+    looks = [
+        look(0, regions=(large, empty, other)),
+        look(0.5, regions=(small, large)),
+        look(1, regions=(small,)),
+        look(1.5),
+    ]
     found = find_all(video(looks), [], ["notice"], RULES).labels[0]
     assert (found.frames, found.most_at_once, found.first_s, found.last_s) == (3, 2, 0.0, 1.0)
     assert found.greatest is not None and found.greatest.height_px == 80

@@ -178,12 +178,11 @@ def _stands(box: Box, line: TextLine, shift: tuple[int, int]) -> bool:
     """Whether the line is where this box is after the shift: half of the narrower width, and the same height."""
     x0, y0, x1, y1 = line.box_xyxy_px
     height, other = y1 - y0, box[3] - box[1]
-    if max(height, other) > HEIGHT_RATIO * max(1, min(height, other)):
+    lower, taller = (height, other) if height < other else (other, height)
+    if abs(y0 + y1 - box[1] - box[3] - 2 * shift[1]) > 2 * STANDING_HEIGHTS * taller or taller > HEIGHT_RATIO * lower:
         return False
     common = min(x1, box[2] + shift[0]) - max(x0, box[0] + shift[0])
-    if common < 0.5 * min(x1 - x0, box[2] - box[0]):
-        return False
-    return abs(y0 + y1 - box[1] - box[3] - 2 * shift[1]) <= 2 * STANDING_HEIGHTS * max(height, other)
+    return 2 * common >= min(x1 - x0, box[2] - box[0])
 
 
 def _distance(box: Box, line: TextLine) -> int:

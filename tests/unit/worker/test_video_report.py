@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes.inspections import NOTICE, exposures, findings, inspection, line, look, looks, text
 from tests.fakes.report_reader import ALLOWED_ATTRIBUTES, ALLOWED_TAGS, HOSTILE, read, words
@@ -116,6 +116,9 @@ def hostile(said: str) -> InspectedVideo:
     return replace(of, stored=replace(of.stored, name=said))
 
 
+HARMLESS_TAGS = [tag for tag, _ in read(rendered(of=hostile("x"))).tags]
+
+
 def test_nothing_from_a_video_acts() -> None:
     for tag, attributes in read(rendered(of=hostile(HOSTILE))).tags:
         assert tag in ALLOWED_TAGS
@@ -124,11 +127,12 @@ def test_nothing_from_a_video_acts() -> None:
     assert HOSTILE in seen(rendered(of=hostile(HOSTILE)))
 
 
+@settings(max_examples=30)
 @given(st.text(st.characters()))
 def test_no_words_change_the_structure(said: str) -> None:
     html = rendered(of=hostile(f"x{said}"))
     html.encode("utf-8")
-    assert [tag for tag, _ in read(html).tags] == [tag for tag, _ in read(rendered(of=hostile("x"))).tags]
+    assert [tag for tag, _ in read(html).tags] == HARMLESS_TAGS
 
 
 def test_times_are_told_as_people_read_them() -> None:

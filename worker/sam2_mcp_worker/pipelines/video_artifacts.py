@@ -152,6 +152,8 @@ class _Making:
             return await make()
         except WorkerError as error:
             self._notes.append(f"the {what} could not be made ({error.reason})")
+        except TimeoutError:
+            self._notes.append(f"the {what} could not be made in time")
         except Exception as error:  # these are beside the result: whatever is wrong with them must not cost it
             logger.warning("%s not made: %s", what, type(error).__name__, exc_info=not isinstance(error, OSError))
             self._notes.append(f"the {what} could not be made")
@@ -183,7 +185,9 @@ class _Making:
         sheet = await kept_artifact(self._services, key, lambda: self._draw_sheet(cells))
         shown = sheet.facts.get("frames", len(cells))
         if shown < len(cells):
-            self._notes.append(f"the contact sheet shows {shown} of {len(cells)} frames: decoding them took too long")
+            self._notes.append(
+                f"the contact sheet shows {shown} of {len(cells)} frames: the others could not be decoded again"
+            )
         return sheet
 
     async def _draw_sheet(self, cells: list[Cell]) -> Artifact:
@@ -191,7 +195,7 @@ class _Making:
         with self._services.work_directory("contact_sheet") as work:
             small = await self._small_pictures(cells, work)
             if not small:
-                raise WorkerError("frame_damaged", "none of its frames could be decoded again in time")
+                raise WorkerError("frame_damaged", "none of its frames could be decoded again")
             out_path = work / "sheet.jpg"
             await draw_scenes(
                 self._services.decoders,
@@ -215,13 +219,18 @@ class _Making:
                 path = work / f"kept-{number}.jpg"
                 await asyncio.to_thread(path.write_bytes, jpeg)
                 found.append(SheetCell(cell.time_s, path, cell.boxes))
-        if others:
-            found += await self._decode(others, work, max(1, round(len(cells) ** 0.5)))
+        try:
+            await self._decode(others, work, max(1, round(len(cells) ** 0.5)), found)
+        except (TimeoutError, WorkerError) as error:
+            if not found:
+                raise
+            logger.info("a contact sheet has %d of %d frames: %s", len(found), len(cells), type(error).__name__)
         return sorted(found, key=lambda cell: cell.time_s)
 
-    async def _decode(self, cells: list[Cell], work: Path, columns: int) -> list[SheetCell]:
-        """Small pictures of all frames of an hour would take gigabytes: which are wanted is known only now."""
-        found: list[SheetCell] = []
+    async def _decode(self, cells: list[Cell], work: Path, columns: int, found: list[SheetCell]) -> None:
+        """Add frames as they come. Small pictures of all frames of an hour would take gigabytes: which ones are wanted
+        is known only now.
+        """
         frames = read_thumbnails(
             self._services.decoders,
             self._inspected.stored.path,
@@ -232,13 +241,9 @@ class _Making:
             job=self._job.key,
             thumbnail_px=SHEET_WIDTH_PX // columns,
         )
-        try:
-            async with asyncio.timeout(SHEET_LIMIT_S), aclosing(frames):
-                async for number, small in frames:
-                    found.append(SheetCell(cells[number].time_s, small, cells[number].boxes))
-        except TimeoutError:
-            logger.info("a contact sheet has %d of %d frames", len(found), len(cells))
-        return found
+        async with asyncio.timeout(SHEET_LIMIT_S), aclosing(frames):
+            async for number, small in frames:
+                found.append(SheetCell(cells[number].time_s, small, cells[number].boxes))
 
     async def _report(self, line: Artifact | None, sheet: Artifact | None, before: Artifact | None) -> Artifact:
         """The report; as long as more is to come, under the address that it had before."""

@@ -35,11 +35,16 @@ def choose_cells(looks: VideoLooks, findings: VideoFindings, most: int = MAX_CEL
     chosen: dict[float, FrameLook] = {}
     for time_s in _wanted(looks, findings, named):
         look = seen.get(time_s)
-        look = seen.get(look.same_as_s, look) if look is not None and look.same_as_s is not None else look
         if look is not None and len(chosen) < most:
-            chosen[look.time_s] = look
+            shown = _representative(look, seen)
+            chosen[shown.time_s] = shown
     phrases = _phrase_boxes(chosen, seen, named)
     return [Cell(look.time_s, tuple(_boxes(look, phrases, named))[:MAX_BOXES]) for _, look in sorted(chosen.items())]
+
+
+def _representative(look: FrameLook, seen: Mapping[float, FrameLook]) -> FrameLook:
+    """The frame that stands for all that look like it."""
+    return seen.get(look.same_as_s, look) if look.same_as_s is not None else look
 
 
 def _wanted(looks: VideoLooks, findings: VideoFindings, named: Numbered) -> Iterator[float]:
@@ -69,8 +74,8 @@ def _phrase_boxes(
     for number, phrase in named.phrases:
         for place in phrase.places:
             look = seen.get(place.time_s)
-            same_as_s = look.same_as_s if look is not None else None
-            here = boxes.get(place.time_s if same_as_s is None else same_as_s)
+            shown = _representative(look, seen) if look is not None else None
+            here = boxes.get(shown.time_s) if shown is not None else None
             if here is not None:
                 here[CellBox("phrase", number, place.box_xyxy_px)] = None
     return boxes

@@ -7,6 +7,7 @@ video_findings.py's, what of it goes into which call's result video_delivery.py'
 from __future__ import annotations
 
 import asyncio
+import time
 import unicodedata
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -207,7 +208,9 @@ async def _wait(job: Job, deadline: Deadline, progress: Progress | None) -> None
     """Wait for the job, but for the time that findings need; tells the progress after each change."""
     budget_s = deadline.remaining_s()
     while not (job.finished or job.coverage.complete):
-        finish_s = FINISH_S + FINISH_LINE_S * job.notes.get("lines", 0)
+        # On a busy machine they take what they took last time.
+        findings_s = max(FINISH_LINE_S * job.notes.get("lines", 0), job.notes.get("findings_s", 0.0))
+        finish_s = FINISH_S + findings_s
         until = Deadline(deadline.at_s - min(finish_s, FINISH_SHARE * budget_s), deadline.clock)
         if until.expired:
             return
@@ -225,8 +228,9 @@ async def _findings(
     asked = (tuple(phrases), tuple(labels), looks) if looks.complete else None
     if known is not None and asked is not None and known[0] == asked:
         return known[1]
+    started_s = time.monotonic()
     findings = await asyncio.to_thread(find_all, looks, phrases, labels, rules)
-    job.notes["findings"] = (asked, findings)
+    job.notes.update(findings=(asked, findings), findings_s=time.monotonic() - started_s)
     return findings
 
 

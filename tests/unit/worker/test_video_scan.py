@@ -241,6 +241,7 @@ async def test_a_broken_middle_is_told_as_a_span_and_costs_no_other_sample(scan:
     samples, end = await scan.segment(path, ScanPlan(0.002, 2.5, 1 / 24, cuts))
     lost = [sample for sample, _ in samples if sample.lost]
     assert lost
+    assert sum(stop - start for start, stop, _ in end.failed_s) < 0.8
     for sample in lost:
         assert sample.lost.startswith("frame_damaged: ")
         assert any(start <= sample.time_s < stop for start, stop, _ in end.failed_s)

@@ -47,6 +47,7 @@ class SegmentScan:
         self._asked = deque(plan.grid_s(first_number + i) for i in range(count))
         self._references: deque[tuple[int, Planes]] = deque(maxlen=MOST_REFERENCES)
         self._samples = 0
+        self._nothing_seen = True
         self._behind_cut = False
         self._measured: deque[tuple[Decoded, Coarse]] = deque(maxlen=3)
         self.failed_s: list[tuple[float, float, str]] = []
@@ -146,12 +147,13 @@ class SegmentScan:
         return known
 
     def _note_failure(self, now: Decoded) -> None:
-        """Note what of this segment is lost before the first frame, with this one, or right behind it."""
-        before, behind = self._verdict(now, self._starts_s), judged(now, self._walk.gap_follows, self._walk.until_s)
-        if isinstance(before, str) and now.time_s > self._starts_s:
-            self._note_failed(self._starts_s, now.time_s, before)
-        if isinstance(behind, str):
-            self._note_failed(now.time_s, self._walk.until_s, behind)
+        """Note what of this segment is lost with this frame, right behind it, or before it if it is the first."""
+        if self._nothing_seen and now.after_gap:
+            self._note_failed(self._starts_s, now.time_s, str(self._verdict(now, self._starts_s)))
+        self._nothing_seen = False
+        reason = judged(now, self._walk.gap_follows, self._walk.until_s)
+        if isinstance(reason, str):
+            self._note_failed(now.time_s, self._walk.until_s, reason)
 
     def _note_failed(self, start_s: float, end_s: float, reason: str) -> None:
         """Spans that touch are one."""

@@ -2,6 +2,7 @@
 
 The scan child keeps the file open, so that segments in order are one linear decode. A segment is the same whether the
 one before it was scanned a moment ago, in an earlier call or never: nothing of its result depends on what came before.
+(Where the file is damaged, what a decoder makes of the stretch may depend on where it began; what is lost is told.)
 Times are those of media/video.py: seconds since the first frame.
 """
 

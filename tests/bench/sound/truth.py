@@ -26,10 +26,10 @@ from tests.bench.claude.command import finish, options, rows_of
 from tests.bench.claude.scene import Called, RunningProgram, cpu_s, follow, quiet_environment, worker_program
 from tests.fakes.speech_script import A_LOOP, OVER_SILENCE, SpeechScript
 from tests.fakes.speech_server import KnownSound, speech_server
-from tests.fakes.speech_sounds import Sound, join, mix, music, noise, said, silence, write_sound
+from tests.fakes.speech_sounds import Sound, Spoken, join, mix, music, noise, said, silence, write_sound
 
-# Synthetic speech by a small network: of 100 words so many may come out otherwise.
-MOST_WORD_ERRORS = 0.10
+# Synthetic speech by a small network: of 100 words so many may come out otherwise or be thrown away as doubtful.
+MOST_WORD_ERRORS = 0.15
 # Whisper tells times in steps of 0.02 s and is often some tenths early or late at the ends of a sentence.
 MOST_OFF_S = 0.6
 SLACK_S = 0.002
@@ -68,6 +68,8 @@ class Truth:
     sound_s: float = 0.0
     took_s: float = 0.0
     cpu_s: float = 0.0
+    unheard_s: float = 0.0
+    lost_unsaid: list[str] = field(default_factory=list)
     endpoint_off_s: float = 0.0
     endpoint_texts: int = 0
     quiet: list[Quiet] = field(default_factory=list)
@@ -82,6 +84,7 @@ class Truth:
         claims = {
             f"errors: {self.errors}": bool(self.errors),
             f"{self.word_errors:.0%} of the words wrong": self.word_errors > MOST_WORD_ERRORS,
+            f"sentences lost without a word: {self.lost_unsaid}": bool(self.lost_unsaid),
             f"local times up to {self.off_s:.2f} s off": self.off_s > MOST_OFF_S,
             f"times of the endpoint changed by {self.endpoint_off_s:.3f} s": self.endpoint_off_s > SLACK_S,
             f"{self.endpoint_texts} of {len(SENTENCES)} texts of the endpoint": self.endpoint_texts != len(SENTENCES),
@@ -97,6 +100,7 @@ class Truth:
         }
         return {
             "words_wrong_local": f"{self.wrong_words} of {self.words}",
+            "unheard_local_s": round(self.unheard_s, 1),
             "times_off_local_s": round(self.off_s, 2),
             "local_sound_s": round(self.sound_s, 1),
             "local_took_s": round(self.took_s, 1),
@@ -128,10 +132,20 @@ def segments_of(calls: Sequence[Called], found: Truth) -> list[dict[str, Any]]:
     return [segment for each in calls for segment in each.facts.get("segments", [])]
 
 
+def touches(one: Spoken, span: dict[str, Any]) -> bool:
+    """Whether a told span holds the middle of what was spoken."""
+    return bool(span["start_s"] <= (one.start_s + one.end_s) / 2 <= span["end_s"])
+
+
 async def hear_locally(worker: RunningProgram, path: Path, sound: Sound, found: Truth) -> None:
     source = await worker.client.upload(path)
     started_s, before_s = time.monotonic(), cpu_s(process_tree(worker.pid))
-    segments = segments_of(await follow(worker.client, "transcribe_audio", source=source, language="en"), found)
+    calls = await follow(worker.client, "transcribe_audio", source=source, language="en")
+    segments = segments_of(calls, found)
+    coverage = calls[-1].facts["coverage"]
+    found.unheard_s = coverage["unheard_s"]
+    spans = [*segments, *coverage["unheard"], *coverage["failed"]]
+    found.lost_unsaid = [one.text for one in sound.spoken if not any(touches(one, span) for span in spans)]
     found.took_s, found.sound_s = time.monotonic() - started_s, sound.length_s
     found.cpu_s = cpu_s(process_tree(worker.pid)) - before_s
     found.heard = [segment["text"] for segment in segments]

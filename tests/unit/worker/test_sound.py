@@ -172,8 +172,7 @@ async def test_a_stretch_is_the_same_whether_those_before_it_were_scanned_or_not
     for number in (3, 2, 1, 0):
         audio_scan_child.close_scans()
         assert await desk.scan(path, facts, number) == in_order[number]
-    assert await desk.scan(path, facts, 3) == in_order[3]
-    assert await desk.scan(path, facts, 3) == in_order[3]
+    assert await desk.scan(path, facts, 3) == in_order[3]  # known by now
 
 
 @pytest.mark.usefixtures("small_grid")
@@ -313,6 +312,33 @@ async def test_an_end_that_nobody_looked_for_is_told_as_missing_or_as_unheard(
     shorter = SoundFacts(**{**asdict(facts), "end_s": 2.0})
     one = await desk.scan(path, shorter, 0)
     assert one.goes_on and one.end_s == 2.0
+
+
+async def test_one_time_stamp_that_leaps_ahead_moves_nothing(desk: Desk) -> None:
+    path = write_sound(desk.folder / "a.flv", ADVERT, codec="aac", rate_hz=44_100)
+    good, _ = await desk.all(path)
+    data = bytearray(path.read_bytes())
+    tags, at = [], 13  # behind the header; a tag is its type, size (3), time (4), stream (3), content and length (4)
+    while at < len(data):
+        tags.append((data[at], at))
+        at += 11 + int.from_bytes(data[at + 1 : at + 4], "big") + 4
+    sounds = [at for kind, at in tags if kind == 8]
+    data[sounds[len(sounds) // 2] + 7] = 1  # the highest byte of the time, in ms: 16,777 s
+    path.write_bytes(data)
+    facts, [one] = await desk.all(path)
+    assert facts.end_s == good.end_s
+    assert lag_s(ADVERT, heard([one])) < PRIMING_S and not one.damaged
+
+
+@pytest.mark.usefixtures("small_grid")
+async def test_passing_over_much_lets_others_have_their_turn(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_sound(desk.folder / "a.mp3", ADVERT, codec="libmp3lame", rate_hz=44_100)
+    facts, stretches = await desk.all(path)
+    audio_scan_child.close_scans()
+    monkeypatch.setattr(audio_scan_child, "PASS_S", -1.0)
+    params = audio.stretch_params(path, facts, 3, desk.folder)
+    assert audio_scan_child.sound_stretch(params) == {"passing": True}
+    assert await desk.scan(path, facts, 3) == stretches[3]
 
 
 async def test_time_stamps_that_begin_anew_follow_on(desk: Desk) -> None:

@@ -143,7 +143,9 @@ async def scan_sound(
         WorkerError: the file cannot be opened any more, or one of the runner's own. Damage is no error: it is told.
     """
     params = stretch_params(path, facts, number, out_dir)
-    return _stretch(number, out_dir, await scanner.run("sound_stretch", params, timeout_s=timeout_s, job=job))
+    while "passing" in (result := await scanner.run("sound_stretch", params, timeout_s=timeout_s, job=job)):
+        pass  # the child goes on where it was, after others had their turn
+    return _stretch(number, out_dir, result)
 
 
 def stretch_params(path: Path, facts: SoundFacts, number: int, out_dir: Path) -> dict[str, Any]:

@@ -30,6 +30,9 @@ from sam2_mcp_worker.media.sound_voice import Voice
 
 # Looking through an hour of packets takes 1 s; where more time would be needed, the header is believed.
 SCAN_S = 5.0
+# An hour of packets is passed over in 1 s, but in some containers with all pictures between them: after this time other
+# jobs get their turn.
+PASS_S = 4.0
 # A file that ends this much before it says it does was cut off; video_child.py has the same for pictures.
 _CUT_OFF_S = 0.5
 _CUT_OFF_SHARE = 0.02
@@ -69,9 +72,12 @@ def sound_stretch(params: dict[str, Any]) -> dict[str, Any]:
             `edge_s`, `out_dir`.
 
     Returns:
-        `start_s`, `end_s`, `pieces`, `silent`, `damaged`, `goes_on`: the fields of `audio.SoundStretch`.
+        `start_s`, `end_s`, `pieces`, `silent`, `damaged`, `goes_on`: the fields of `audio.SoundStretch`. Or
+        `passing`, when the packets before it are so many that others have to get their turn: ask again.
     """
     with _scan_of(params) as scan:
+        if not scan.reach(params["number"]):
+            return {"passing": True}
         stretch = scan.stretch(params["number"])
     pieces = [_keep(stretch, span, params, number) for number, span in enumerate(stretch.pieces())]
     return {
@@ -110,6 +116,10 @@ class _Scan:
         """Whether lap `number` is at hand or lies ahead."""
         return number in self._laps or number >= self._reader.next
 
+    def reach(self, number: int) -> bool:
+        """Go as far as a lap, for some seconds at most; whether it is reached."""
+        return number in self._laps or self._reader.skip_to(number, time.monotonic() + PASS_S)
+
     def stretch(self, number: int) -> Stretch:
         """What lies between the edges in lap `number` and in the next one."""
         lap, voice = self._lap(number)
@@ -128,7 +138,6 @@ class _Scan:
 
     def _lap(self, number: int) -> tuple[Lap, Voice]:
         if number not in self._laps:
-            self._reader.skip_to(number)
             lap = self._reader.read()
             self._laps = {known: kept for known, kept in self._laps.items() if known == number - 1}
             self._laps[number] = (lap, Voice(lap.samples))

@@ -24,7 +24,8 @@ from sam2_mcp_worker.media.sound_file import OpenSound, open_sound, sound_encryp
 
 Samples = NDArray[np.int16]
 
-# Time stamps that go back further than this begin anew (files that were put together); they follow on instead.
+# Time stamps that go back further than this begin anew (files that were put together): they follow on instead. One
+# that leaps further ahead is looked at twice.
 RESTART_S = 1.0
 # Telephones have 8,000 and the best converters 384,000; others are slips of a damaged file, and some need gigabytes.
 _RATES_HZ = (2_000, 384_000)
@@ -60,7 +61,7 @@ class Block:
 
 
 def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
-    """All packets of the track with times on our clock, ascending; what cannot be read ends them.
+    """All packets of the track with times on our clock, ascending but for jitter; what cannot be read ends them.
 
     Raises:
         WorkerError: sound_encrypted.
@@ -69,7 +70,30 @@ def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
     zero_s = float(sound.zero_s)
     context = sound.stream.codec_context
     usual_s = (context.frame_size or 1024) / (context.sample_rate or 48_000)
-    shift_s, follows_s = 0.0, 0.0
+    shift_s = follows_s = 0.0
+    leap: TimedPacket | None = None
+    for packet in _packets(sound):
+        stamped_s = follows_s if packet.pts is None else packet.pts * base_s - zero_s + shift_s
+        length_s = (packet.duration or 0) * base_s or usual_s
+        if leap is not None:
+            # Where time goes on behind a leap it was a gap; where it comes back, one stamp was wrong.
+            at_s = leap.start_s if stamped_s > leap.start_s - RESTART_S else follows_s
+            follows_s = at_s + leap.end_s - leap.start_s
+            yield TimedPacket(leap.packet, at_s, follows_s)
+            leap = None
+        if stamped_s > follows_s + RESTART_S:
+            leap = TimedPacket(packet, stamped_s, stamped_s + length_s)
+            continue
+        if stamped_s < follows_s - RESTART_S:
+            shift_s += follows_s - stamped_s
+            stamped_s = follows_s
+        follows_s = stamped_s + length_s
+        yield TimedPacket(packet, stamped_s, follows_s)
+    if leap is not None:
+        yield leap
+
+
+def _packets(sound: OpenSound) -> Iterator[Packet[AudioStream]]:
     packets = sound.container.demux(sound.stream)
     while True:
         try:
@@ -83,15 +107,8 @@ def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
             return
         if packet.has_sidedata("encryption_info"):
             raise sound_encrypted()
-        if not packet.size:
-            continue  # the last one is, and decoding it would end the decoder for good
-        pts = packet.pts
-        stamped_s = follows_s if pts is None else pts * base_s - zero_s + shift_s
-        if stamped_s < follows_s - RESTART_S:
-            shift_s += follows_s - stamped_s
-            stamped_s = follows_s
-        follows_s = stamped_s + ((packet.duration or 0) * base_s or usual_s)
-        yield TimedPacket(packet, stamped_s, follows_s)
+        if packet.size:  # the last one has none, and decoding it would end the decoder for good
+            yield packet
 
 
 class Decoder:

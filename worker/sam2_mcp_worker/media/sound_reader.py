@@ -10,6 +10,7 @@ the containers.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
@@ -70,14 +71,25 @@ class LapReader:
         self._borders = [*(first + lap * number for number in range(count)), end]
         self._begins = end
         self._coming = timed_packets(sound)
-        self._ended = False
         self._seen: deque[TimedPacket] = deque()
         self.next = 0
         """Number of the lap that comes next."""
 
-    def skip_to(self, number: int) -> None:
-        """Let lap `number` come next; it must not lie behind."""
+    def skip_to(self, number: int, until_s: float) -> bool:
+        """Let lap `number` come next, which must not lie behind; False when the time (monotonic) came first.
+
+        The next attempt goes on where this one stopped.
+        """
         self.next = number
+        from_s = self._from_s
+        while not (self._seen and self._seen[-1].end_s >= from_s):
+            timed = next(self._coming, None)
+            if timed is None:
+                return True
+            self._see(timed, from_s)
+            if time.monotonic() > until_s:
+                return False
+        return True
 
     def read(self) -> Lap:
         """The next lap, decoded."""
@@ -85,26 +97,36 @@ class LapReader:
         canvas = _Canvas(first, end, _UNTIMED if self._untimed else _BROKEN)
         first_s, end_s = first / SAMPLE_RATE_HZ, end / SAMPLE_RATE_HZ
         with closing(Decoder(self._path)) as decoder:
-            for block in decoder.blocks(self._packets(first_s - PREROLL_S)):
+            for block in decoder.blocks(self._packets(self._from_s)):
                 if block.start_s >= end_s:
+                    canvas.finish(self._begins, sound_ended=False)
                     break
                 canvas.add(block.within(first_s, end_s), self._begins)
-        canvas.finish(self._begins, sound_ended=self._ended)
+            else:
+                canvas.finish(self._begins, sound_ended=True)
         self.next += 1
         while self._seen and self._seen[0].end_s < end_s - PREROLL_S:
             self._seen.popleft()
         goes_on = self.next == len(self._borders) - 1 and self._goes_on(end_s + GAP_S)
         return Lap(first, _one_channel(canvas.samples), canvas.damaged, self._begins, goes_on)
 
+    @property
+    def _from_s(self) -> float:
+        """From when on the next lap is decoded."""
+        return self._borders[self.next] / SAMPLE_RATE_HZ - PREROLL_S
+
     def _packets(self, from_s: float) -> Iterator[TimedPacket]:
         """Packets from a time on: first those that an earlier lap has seen, which are kept for the next one too."""
         yield from [timed for timed in self._seen if timed.end_s >= from_s]
         for timed in self._coming:
-            self._begins = min(self._begins, round(timed.start_s * SAMPLE_RATE_HZ))
-            if timed.end_s >= from_s:
-                self._seen.append(timed)
+            if self._see(timed, from_s):
                 yield timed
-        self._ended = True
+
+    def _see(self, timed: TimedPacket, from_s: float) -> bool:
+        self._begins = min(self._begins, round(timed.start_s * SAMPLE_RATE_HZ))
+        if wanted := timed.end_s >= from_s:
+            self._seen.append(timed)
+        return wanted
 
     def _goes_on(self, behind_s: float) -> bool:
         return any(timed.end_s > behind_s for timed in chain(self._seen, self._coming))

@@ -40,7 +40,7 @@ from sam2_mcp_worker.pipelines.video_findings import (
     find_all,
 )
 from sam2_mcp_worker.pipelines.video_range import segment_numbers, segment_of
-from sam2_mcp_worker.tools.inspect_video import LabelModel, PhraseModel, TextModel
+from sam2_mcp_worker.tools.video_result import LabelModel, PhraseModel, TextModel
 
 KEY = "a" * 64
 BOX = (10, 20, 110, 40)

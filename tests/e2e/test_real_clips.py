@@ -81,7 +81,7 @@ async def test_a_covered_video_has_all_frames_at_their_times(
     worker: RunningWorker, clip: RealClip, source: str, tmp_path: Path
 ) -> None:
     box = middle_box(clip)
-    result = await Agent(worker).call("redact_media", source=source, regions=[{"box_xyxy_px": box}])
+    result = (await Agent(worker).follow("redact_media", source=source, regions=[{"box_xyxy_px": box}]))[-1]
     assert result["status"] == "done"
     path = await fetch_redacted(worker, result, tmp_path / "out.mp4", "video/mp4")
     with av.open(str(path)) as container:

@@ -68,8 +68,9 @@ def judge(said: Iterable[Said], duration_s: float) -> tuple[list[Said], list[Los
         doubts[index] = doubts[index] or "the engine wrote the same words again and again"
     believed = [one for one, reason in zip(inside, doubts, strict=True) if not reason]
     lost = [_span(one, duration_s, reason) for one, reason in zip(inside, doubts, strict=True) if reason]
-    lost = _joined(_less(lost, believed))
-    return believed, _joined(lost + _less(_without_words(believed, duration_s), lost))
+    lost = _less(_joined(lost), believed)
+    lost += _less(_without_words(believed, duration_s), lost)
+    return believed, sorted(lost, key=lambda span: span.start_s)
 
 
 def doubt(one: Said) -> str:

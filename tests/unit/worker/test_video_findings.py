@@ -109,6 +109,12 @@ def test_short_phrases_and_phrases_over_short_lines_are_found(shown_text: str, a
     assert phrase(shown([shown_text]), asked).state == state
 
 
+def test_of_a_phrase_that_was_not_found_the_closest_line_is_told() -> None:
+    found = phrase(shown(["월 보험료 9,900원", "아무 말"]), "월 9,900원")
+    assert (found.state, found.read_as) == ("not_shown", "월 보험료 9,900원") and 0.5 < found.score < 0.8
+    assert phrase(shown(["abc"]), NOTICE).read_as == ""
+
+
 @pytest.mark.parametrize(
     ("texts_shown", "state", "reason"),
     [

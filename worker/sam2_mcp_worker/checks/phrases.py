@@ -140,6 +140,17 @@ def match_phrase(phrase: Phrase, lines: Sequence[str]) -> PhraseMatch:
     return best
 
 
+def likeness(phrase: Phrase, text: str) -> float:
+    """How alike the phrase and the place of the text that is most like it are, 0-1."""
+    blank = _blank(phrase)
+    return fuzz.partial_ratio(phrase.letters, blank + letters(text) + blank) / 100
+
+
+def _blank(phrase: Phrase) -> str:
+    """To stand around a page: else only that part of the phrase is compared which reaches over the page's edge."""
+    return "\0" * len(phrase.letters)
+
+
 def _places(phrase: Phrase, page: str) -> Iterator[tuple[float, int, int]]:
     """Likeness, start and end of places, those that are the same first, then the more alike ones."""
     start = page.find(phrase.letters) if phrase.letters else -1
@@ -148,8 +159,7 @@ def _places(phrase: Phrase, page: str) -> Iterator[tuple[float, int, int]]:
         start = page.find(phrase.letters, start + 1)
     if len(phrase.letters) < SHORT_LETTERS:
         return
-    # Blank letters around it: else only that part of the phrase is compared which reaches over the edge of the page.
-    blank = "\0" * len(phrase.letters)
+    blank = _blank(phrase)
     padded = blank + page + blank
     while True:
         found = fuzz.partial_ratio_alignment(phrase.letters, padded, score_cutoff=100 * phrase.review_at)

@@ -17,6 +17,7 @@ from sam2_mcp_worker.checks.phrases import (
     Phrase,
     PhraseMatch,
     letters,
+    likeness,
     match_phrase,
 )
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook
@@ -66,6 +67,14 @@ class FrameLines:
         known: dict[tuple[int, ...], PhraseMatch] = {}
         of_frame = [self._best_match(numbers, phrase, known) for numbers in self._frames]
         return [of_frame[frame] for frame in self._frame_of_look]
+
+    def closest(self, phrase: int) -> tuple[str, float]:
+        """The line that has most of the phrase, and how alike they are, 0-1; empty where no line has anything of it."""
+        weights = self._weights[phrase]
+        if not weights:
+            return "", 0.0
+        text = self._texts[max(weights, key=lambda number: (weights[number], -number))]
+        return text, likeness(self._phrases[phrase], text)
 
     def _best_match(self, numbers: Sequence[int], phrase: int, known: dict[tuple[int, ...], PhraseMatch]) -> FrameMatch:
         """The best match in any choice of lines; `known` keeps what was compared before."""

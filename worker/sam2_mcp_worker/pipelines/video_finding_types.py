@@ -57,7 +57,8 @@ class PhraseFinding:
     `places` are the best place of each frame that has it in that state, rising by time (for one that wraps over lines:
     one box around them); `place` is the one that resembles it most, `read_as` what was read there, `score` 0-1 how
     alike. `smallest` is the place with the smallest text: of each showing the median, since single measurements are
-    off by a pixel. `exposures` are those of the state; frames that read it otherwise are unknown in them.
+    off by a pixel. `exposures` are those of the state; frames that read it otherwise are unknown in them. Of a phrase
+    that was not found, `read_as` is the line that has most of it, and `score` how alike the two are.
     """
 
     phrase: str

@@ -46,7 +46,9 @@ def find_phrases(
     lines = FrameLines(looks.looks if ready else (), ready)
     unread_px = [_unread_area_px(look) for look in looks.looks]
     return tuple(
-        _finding(phrase, list(_matches(index, looks.looks, lines)), unread_px, looks, moments, rules)
+        _finding(phrase, found, looks, moments, rules)
+        if (found := list(_matches(index, looks.looks, lines)))
+        else _absent(phrase, lines.closest(index), unread_px, looks, moments)
         for index, phrase in enumerate(ready)
     )
 
@@ -72,15 +74,12 @@ def _place(look: FrameLook, positions: Sequence[int]) -> Place:
 def _finding(
     phrase: Phrase,
     found: Sequence[_Found],
-    unread_px: Sequence[float],
     looks: VideoLooks,
     moments: LookMoments,
     rules: VideoRules | None,
 ) -> PhraseFinding:
     states = {item.match.state for item in found}
-    state: MatchState = next((state for state in STATES_BY_RANK if state in states), "absent")
-    if state == "absent":
-        return _absent(phrase, unread_px, looks, moments)
+    state = next(state for state in STATES_BY_RANK if state in states)
     exposures = moments.exposures(_seen(found, state, looks.looks))
     told = [item for item in found if item.match.state == state]
     best = max(told, key=lambda item: (item.match.score, -item.index))
@@ -108,14 +107,22 @@ def _finding(
     )
 
 
-def _absent(phrase: Phrase, unread_px: Sequence[float], looks: VideoLooks, moments: LookMoments) -> PhraseFinding:
+def _absent(
+    phrase: Phrase,
+    closest: tuple[str, float],
+    unread_px: Sequence[float],
+    looks: VideoLooks,
+    moments: LookMoments,
+) -> PhraseFinding:
     """A phrase that was read nowhere. It may be anywhere, so ink that was not read may hide it wherever that is."""
     hiding_px = _LETTER_AREA_PX * sum(not character.isspace() for character in phrase.text)
     seen = [None if area_px >= hiding_px else False for area_px in unread_px]
     unsure = [look for look, value in zip(looks.looks, seen, strict=True) if value is None]
     reason = why_unsure(looks, unsure, "there is ink that was not read")
     state: Literal["cannot_tell", "not_shown"] = "cannot_tell" if reason else "not_shown"
-    return PhraseFinding(phrase.text, state, reason, exposures=moments.exposures(seen))
+    text, share = closest
+    exposures = moments.exposures(seen)
+    return PhraseFinding(phrase.text, state, reason, score=round(share, 3), read_as=text, exposures=exposures)
 
 
 def _seen(found: Sequence[_Found], state: MatchState, looks: Sequence[FrameLook]) -> list[bool | None]:

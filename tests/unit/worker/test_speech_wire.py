@@ -24,6 +24,7 @@ SEGMENT = st.fixed_dictionaries(
 ANSWER = st.fixed_dictionaries(
     {}, optional={"text": ANYTHING, "segments": ANYTHING | st.lists(SEGMENT, max_size=3), "language": ANYTHING}
 )
+TOO_MANY = json.dumps({"text": "a", "segments": [{"start": 0, "end": 1, "text": "a"}] * 1001}).encode()
 
 
 @given(ANYTHING | ANSWER)
@@ -39,7 +40,9 @@ def test_whatever_comes_is_a_transcript_or_none(answer: object) -> None:
         assert [(one.start_s, one.end_s) for one in transcript.said] in ([], [(0.0, 9.0)])
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b"{", b"\xff\xfe", b"[" * 100_000, b'{"segments": []}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[1]", b"{", b"\xff\xfe", b"[" * 100_000, b'{"segments": []}', TOO_MANY]
+)
 def test_what_is_no_answer_is_none(body: bytes) -> None:
     transcript = read_transcript(body, 9.0)
     assert transcript is None or transcript.said == ()

@@ -15,8 +15,9 @@ from sam2_mcp_worker.engines.speech_languages import language_code
 
 # OpenAI's limit for a file. A piece of 30 s has 1 MB.
 MAX_FILE_BYTES = 25 * 1024 * 1024
-# A word a tenth of a second, with all that is told of it, is 10 KB a minute: whoever sends more is no speech endpoint.
-MAX_ANSWER_BYTES = 4 * 1024 * 1024
+# A piece of 30 s comes back as 10 KB with 10 segments: whoever sends so much more is no speech endpoint.
+MAX_ANSWER_BYTES = 512 * 1024
+MAX_SEGMENTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ def read_transcript(body: bytes, duration_s: float) -> Transcript | None:
         return None
     text, segments = data.get("text"), data.get("segments")
     language = language_code(data.get("language"))
+    if isinstance(segments, list) and len(segments) > MAX_SEGMENTS:
+        return None
     if isinstance(segments, list) and (segments or not text):
         said = [_said(segment) for segment in segments]
         if all(said):

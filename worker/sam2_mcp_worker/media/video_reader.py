@@ -36,8 +36,6 @@ _SEEK_BACK_S = (0.0, 2.0, 12.0)
 # Rates that no camera has are slips of the file; 25 is then as good as any guess for frames without a time.
 _RATE_RANGE = (1, 1000)
 _GUESSED_RATE = Fraction(25)
-# Errors of libavcodec that concern one packet; the third says that its frame would be larger than allowed.
-_PACKET_ERRORS = (av.InvalidDataError, av.PatchWelcomeError, av.ArgumentError, av.UnknownError, av.ExternalError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +185,11 @@ class VideoReader:
                 self.stream.codec_context.skip_frame = "NONREF" if self._not_needed(self.skip, packet) else "DEFAULT"
             try:
                 frames = self.stream.decode(packet)
-            except _PACKET_ERRORS:
-                care.lost = True
-                continue
             except av.MemoryError as error:
                 raise MemoryError from error
+            except av.FFmpegError:  # of any kind, it concerns this packet
+                care.lost = True
+                continue
             yield from frames
 
     def _not_needed(self, skip: GridSkip, packet: Packet[VideoStream]) -> bool:
@@ -209,7 +207,11 @@ class VideoReader:
                 packet = next(packets)
             except StopIteration:
                 return
-            except (av.FFmpegError, OSError):
+            except (
+                av.FFmpegError,
+                OSError,
+                IndexError,
+            ):  # the last where a track appears that the header does not know
                 if care is not None:
                     care.lost = True
                 return

@@ -21,6 +21,8 @@ JOB_LIMIT_S = 24 * 3600.0
 KEEP_FINISHED_S = 120.0
 
 Start = Callable[["Job"], Awaitable[None]]
+Progress = Callable[[int, int], Awaitable[None]]
+"""Told how many items are settled, of how many."""
 
 
 class Job:
@@ -60,6 +62,16 @@ class Job:
         """Wait until everything is settled or the deadline is reached; never raises the job's errors."""
         while not (self.finished or self.coverage.complete or deadline.expired):
             await self.wait_beyond(self.coverage.settled, deadline)
+
+    async def wait_telling(
+        self, deadline: Deadline, progress: Progress | None, enough: Callable[[], bool] = lambda: False
+    ) -> None:
+        """As `wait`, and no longer than until there is `enough`; tells `progress` before each wait for a change."""
+        while not (self.finished or self.coverage.complete or deadline.expired or enough()):
+            settled = self.coverage.settled
+            if progress is not None:
+                await progress(settled, len(self.coverage.items))
+            await self.wait_beyond(settled, deadline)
 
     async def wait_beyond(self, settled: int, deadline: Deadline) -> None:
         """Wait until more than `settled` items are settled, the job has finished, or the deadline is reached."""

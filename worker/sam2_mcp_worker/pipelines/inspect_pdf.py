@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from sam2_mcp_worker.cursors import number_ranges, parse_ranges
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage, fan_out
-from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job
+from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job, Progress
 from sam2_mcp_worker.media.pdf import PdfFile
 from sam2_mcp_worker.pipelines.delivery import (
     DeliveredPage,
@@ -46,7 +45,6 @@ TOOL = "inspect_pdf"
 RESULT_VERSION = 2
 # Two pages more than readers: one renders while another is drawn, so that no reader ever waits for pixels.
 EXTRA_PAGES_IN_FLIGHT = 2
-Progress = Callable[[int, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,9 @@ async def inspect_pdf(services: Services, request: Request, progress: Progress |
     async with services.jobs.join(key, tuple(numbers), start, retry=not request.cursor.strip()) as job:
         choice = _choice(job, chosen)
         max_chars = services.settings.result_max_chars
-        await _wait(job, deadline, progress, lambda: fills_a_result(job.coverage, before, max_chars, request.detailed))
+        await job.wait_telling(
+            deadline, progress, lambda: fills_a_result(job.coverage, before, max_chars, request.detailed)
+        )
         job.raise_error()
         coverage = reported(job.coverage, before)
         pages = pack(coverage, before, budget_for_pages(coverage, max_chars), request.detailed)
@@ -244,12 +244,3 @@ def _page_key(services: Services, request: PageRequest, identity: str) -> str:
         identity,
         services.settings.max_picture_pixels,  # decides the scale of the largest pages
     )
-
-
-async def _wait(job: Job, deadline: Deadline, progress: Progress | None, enough: Callable[[], bool]) -> None:
-    """Wait for the job; tells the progress after each change."""
-    while not (job.finished or job.coverage.complete or deadline.expired or enough()):
-        settled = job.coverage.settled
-        if progress is not None:
-            await progress(settled, len(job.coverage.items))
-        await job.wait_beyond(settled, deadline)

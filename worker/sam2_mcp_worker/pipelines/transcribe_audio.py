@@ -6,7 +6,7 @@ Owns the order of work for a recording; what of it goes into which call's result
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sam2_mcp_worker.artifacts import Artifact
@@ -14,13 +14,13 @@ from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.engines.speech_languages import LANGUAGES, language_code
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import fan_out
-from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job
+from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job, Progress
 from sam2_mcp_worker.media.audio import SoundFacts, stretches_of
-from sam2_mcp_worker.pipelines.frame_plan import TIME_TOLERANCE_S
 from sam2_mcp_worker.pipelines.hear_piece import HeardPiece, Listener, hear_all
 from sam2_mcp_worker.pipelines.listening import Listening, piece_unit
 from sam2_mcp_worker.pipelines.recording import Recording, StretchSound, describe_sound
 from sam2_mcp_worker.pipelines.speech_delivery import deliver, fills_a_result, from_cursor, to_cursor
+from sam2_mcp_worker.pipelines.speech_notes import engine_notes, file_notes, languages_of, loading_notes
 from sam2_mcp_worker.pipelines.transcript import Became, Said, SoundSpan, Transcript, listed
 from sam2_mcp_worker.pipelines.transcript_artifacts import write_transcript
 from sam2_mcp_worker.result_cache import cache_key
@@ -35,7 +35,6 @@ RESULT_VERSION = 1
 # listed span.
 REST_CHARS = 3000
 SPAN_CHARS = 60
-Progress = Callable[[int, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,8 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
         def room() -> int:
             return services.settings.result_max_chars - REST_CHARS - _listed_chars(listening.spans(job.coverage))
 
-        await _wait(
-            job, deadline, progress, lambda: fills_a_result(list(listening.units(job.coverage)), before, room())
+        await job.wait_telling(
+            deadline, progress, lambda: fills_a_result(list(listening.units(job.coverage)), before, room())
         )
         job.raise_error()
         units = list(listening.units(job.coverage))
@@ -113,8 +112,8 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
             recording.facts,
             transcript,
             _inside([said for piece in delivery.pieces for said in piece.said], listening),
-            _languages(heard),
-            (*_file_notes(request, listening), *_engine_notes(heard), *_loading_notes(services, job)),
+            languages_of(heard),
+            (*file_notes(request.end_s, listening), *engine_notes(heard), *loading_notes(services, job)),
             None if services.transcribers else services.speech_missing,
             listening.goes_on,
             await write_transcript(services, transcript, key),
@@ -189,15 +188,6 @@ async def _listen(
     await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
 
 
-async def _wait(job: Job, deadline: Deadline, progress: Progress | None, enough: Callable[[], bool]) -> None:
-    """Wait for the job; tells the progress after each change."""
-    while not (job.finished or job.coverage.complete or deadline.expired or enough()):
-        settled = job.coverage.settled
-        if progress is not None:
-            await progress(settled, len(job.coverage.items))
-        await job.wait_beyond(settled, deadline)
-
-
 def _transcript(
     services: Services,
     stored: StoredFile,
@@ -208,7 +198,7 @@ def _transcript(
     """All that is known by now."""
     engines = list(dict.fromkeys(piece.engine for piece in heard if piece.engine))
     first = services.transcribers[0] if services.transcribers else None
-    languages = _languages(heard)
+    languages = languages_of(heard)
     return Transcript(
         stored.name,
         listening.start_s,
@@ -227,55 +217,8 @@ def _inside(said: Iterable[Said], listening: Listening) -> tuple[Said, ...]:
     return tuple(sorted(found, key=lambda one: one.start_s))
 
 
-def _languages(heard: Sequence[HeardPiece]) -> tuple[str, ...]:
-    """Those that were spoken, the longest heard first."""
-    lasting: dict[str, float] = {}
-    for piece in heard:
-        if piece.language is not None:
-            spoken_s = sum(said.end_s - said.start_s for said in piece.said)
-            lasting[piece.language] = lasting.get(piece.language, 0.0) + spoken_s
-    return tuple(sorted(lasting, key=lambda language: (-lasting[language], language)))
-
-
-def _engine_notes(heard: Sequence[HeardPiece]) -> tuple[str, ...]:
-    stood_in: dict[tuple[str, str], list[HeardPiece]] = {}
-    for piece in heard:
-        if piece.stood_in:
-            stood_in.setdefault((piece.engine, piece.stood_in), []).append(piece)
-    notes = [
-        f"{engine} heard {len(pieces)} of the pieces from {pieces[0].spans[0].start_s:.1f} s to "
-        f"{pieces[-1].spans[-1].end_s:.1f} s in place of the first engine ({reason})"
-        for (engine, reason), pieces in stood_in.items()
-    ]
-    if not all(piece.timed for piece in heard):
-        notes.append("the endpoint tells no times within a piece: such a segment spans the whole piece")
-    return tuple(notes)
-
-
-def _loading_notes(services: Services, job: Job) -> tuple[str, ...]:
-    pool = services.speech_pool
-    loading = pool is not None and not pool.stats().ready and not job.coverage.complete
-    return ("local Whisper is still being loaded",) if loading else ()
-
-
 def _listed_chars(spans: Sequence[SoundSpan]) -> int:
     """What the spans that are named one by one take of a result."""
     kinds: tuple[Became, ...] = ("unheard", "failed", "unreached")
     named = [span for kind in kinds for span in listed([span for span in spans if span.became == kind])]
     return sum(SPAN_CHARS + len(span.reason) for span in named)
-
-
-def _file_notes(request: Request, listening: Listening) -> tuple[str, ...]:
-    facts, notes = listening.facts, []
-    if facts.tracks > 1:
-        notes.append(f"the file has {facts.tracks} sound tracks; track {facts.track} was listened to")
-    if facts.stated_end_s is not None:
-        notes.append(
-            f"the file says that its sound lasts until {facts.stated_end_s:.1f} s, but it ends at {facts.end_s:.1f} s: "
-            "it was cut off"
-        )
-    elif listening.goes_on:
-        notes.append(f"sound goes on behind {facts.end_s:.1f} s, where the file says that it ends: that was not heard")
-    elif request.end_s is not None and request.end_s > facts.end_s + TIME_TOLERANCE_S:
-        notes.append(f"the sound ends at {facts.end_s:.3f} s, before end_s")
-    return tuple(notes)

@@ -68,6 +68,14 @@ def test_a_phrase_that_only_shares_endings_is_not_there(phrase: str) -> None:
     assert found(phrase).score < phrase_of(phrase).present_at
 
 
+def test_a_phrase_of_which_one_half_is_there_and_the_other_not_is_for_a_person_to_look_at() -> None:
+    match = found(
+        "가입자의 직업에 따라 가입이 제한될 수 있습니다",
+        ("지급한도, 면책사항 등에 따라 보험금 지급이 제한될 수 있습니다",),
+    )
+    assert match.state == "review" and match.score > 0.65
+
+
 @pytest.mark.parametrize(
     ("phrase", "said"),
     [
@@ -83,8 +91,10 @@ def test_other_numbers_and_negations_are_altered_however_alike_the_rest(phrase: 
 
 
 def test_what_differs_in_badly_read_text_may_be_a_slip_and_is_for_a_person_to_look_at() -> None:
-    match = found(DEPOSITS, tuple(misread(line, 0.3) for line in PAGE))
-    assert (match.state, match.differences) == ("review", ("1억 -> 1",))
+    page = tuple(misread(line, 0.2, seed=3) for line in PAGE)
+    assert (found(DEPOSITS, page).state, found(DEPOSITS, page).differences) == ("review", ("1억 -> 1",))
+    match = found("보험금 지급이 제한될 수 있습니다", ("보헙굼 자급애 졔헌퇼 쑤 없습니다",))
+    assert (match.state, match.differences) == ("review", ("(nothing) -> 없",))
 
 
 def test_numbers_that_stand_beside_the_phrase_are_none_of_it() -> None:

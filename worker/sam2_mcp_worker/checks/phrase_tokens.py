@@ -60,6 +60,14 @@ def differences(wanted: Sequence[Token], found: Sequence[Token]) -> tuple[str, .
     return tuple(said)
 
 
+def only_units_lost(wanted: Sequence[Token], found: Sequence[Token]) -> bool:
+    """Whether the same digits stand there and some only lack their unit ("1억" read as "1"): one misread syllable."""
+    return len(wanted) == len(found) and all(
+        one.value == other.value or (other.text.isdigit() and other.text == one.text.rstrip("십백천만억조 "))
+        for one, other in zip(wanted, found, strict=True)
+    )
+
+
 def _numbers(text: str, start: int) -> list[Token]:
     """One amount ("1억5천만" and "150,000,000" alike), or the parts of a date, version or range ("2026.01.02")."""
     if re.fullmatch(r"\d+(?:\.\d+){2,}", text):

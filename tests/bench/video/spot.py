@@ -17,18 +17,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tests.bench.bridge.host import process_tree
 from tests.bench.claude.command import finish, options
 from tests.bench.claude.ideal import list_schedule_s
 from tests.bench.claude.scene import (
-    Called,
     FakeProcess,
     RunningProgram,
     call,
     cpu_s,
     fake_process,
+    follow,
     quiet_environment,
     worker_program,
 )
@@ -107,13 +106,6 @@ class LocalCall:
         return [f"local: {claim}" for claim, holds in claims.items() if holds]
 
 
-async def _timed(worker: RunningProgram, **arguments: Any) -> tuple[Called, float]:
-    """A call and the processor time that the worker and its children took for it."""
-    before_s = cpu_s(process_tree(worker.pid))
-    called = await call(worker.client, "inspect_video", **arguments)
-    return called, cpu_s(process_tree(worker.pid)) - before_s
-
-
 async def _one(fake: FakeProcess, worker: RunningProgram, spot: Spot, seed: int, time_scale: float) -> SpotCall:
     fake.play(partial(script, seed, time_scale))
     source = await worker.client.upload(spot.path)
@@ -124,7 +116,9 @@ async def _one(fake: FakeProcess, worker: RunningProgram, spot: Spot, seed: int,
         "interval_s": STEP_S,
         "scene_changes": False,
     }
-    called, cpu = await _timed(worker, **arguments)
+    before_s = cpu_s(process_tree(worker.pid))
+    called = await call(worker.client, "inspect_video", **arguments)
+    cpu = cpu_s(process_tree(worker.pid)) - before_s
     record = fake.record()
     again = await call(worker.client, "inspect_video", **arguments)
     first_s = min(each.started_s for each in record.requests)
@@ -150,15 +144,20 @@ async def _one(fake: FakeProcess, worker: RunningProgram, spot: Spot, seed: int,
 async def _local(folder: Path, spot: Spot) -> LocalCall:
     async with worker_program(folder, segmenter="off") as worker:
         source = await worker.client.upload(spot.path)
-        called, cpu = await _timed(worker, source=source, phrases=PHRASES, interval_s=STEP_S)
-    if called.error:
-        return LocalCall(called.took_s, 0, cpu, [called.error])
-    premium, notice = called.facts["phrases"]
+        before_s = cpu_s(process_tree(worker.pid))
+        calls = await follow(
+            worker.client, "inspect_video", source=source, phrases=PHRASES, interval_s=STEP_S, scene_changes=False
+        )
+        cpu = cpu_s(process_tree(worker.pid)) - before_s
+    took_s, last = sum(each.took_s for each in calls), calls[-1]
+    if last.error:
+        return LocalCall(took_s, 0, cpu, [last.error])
+    premium, notice = last.facts["phrases"]
     wrong = [
         *wrong_phrase(premium, PREMIUM_S, PREMIUM_PX, STEP_S, most_px=2.0),
         *wrong_phrase(notice, NOTICE_S, NOTICE_PX, STEP_S),
     ]
-    return LocalCall(called.took_s, called.facts["coverage"]["frames"]["read"], cpu, wrong)
+    return LocalCall(took_s, last.facts["coverage"]["frames"]["read"], cpu, wrong)
 
 
 async def measure(seeds: Sequence[int], scratch: Path, time_scale: float) -> tuple[list[SpotCall], LocalCall]:

@@ -24,6 +24,7 @@ from sam2_mcp_worker.pipelines.transcribe_audio import Request, Transcription, t
 from sam2_mcp_worker.pipelines.transcript import total_s
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
+from sam2_mcp_worker.tools.transcribe_audio import _model
 
 # Each is a piece of its own: the silence between them is longer than what a piece may hold of it.
 SENTENCES = 4
@@ -196,4 +197,14 @@ async def test_files_keep_their_addresses_are_made_again_when_swept_and_cost_the
 
     monkeypatch.setattr(services.artifacts, "put", full)
     assert (await listen(services, recording)).files == ()
+    await services.jobs.close()
+
+
+async def test_what_low_quality_means_is_said_with_the_words(
+    tmp_path: Path, scanner: ChildPool, recording: Path
+) -> None:
+    services = worker(tmp_path, scanner, Doorkeeper("local", [], quality="low"))
+    told = _model(await listen(services, recording))
+    assert told.quality == "low" and told.notes is not None and "not for verdicts" in told.notes[0]
+    assert told.speech == "found" and told.engine == "local"
     await services.jobs.close()

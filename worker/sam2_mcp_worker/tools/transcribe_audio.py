@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from sam2_mcp_worker.pipelines.transcribe_audio import Request, Transcription, transcribe_audio
 from sam2_mcp_worker.pipelines.transcript import MAX_LISTED_SPANS, Said, SoundSpan, Transcript, listed, total_s
+from sam2_mcp_worker.pipelines.transcript_files import LOW_QUALITY
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.picture_road import send
 from sam2_mcp_worker.tools.request_arguments import CursorArgument, SourceArgument
@@ -163,7 +164,7 @@ def _model(one: Transcription) -> TranscribedAudio:
         coverage=_coverage(transcript),
         segments=[_segment(said) for said in one.segments],
         files=[file.uri for file in one.files] or None,
-        notes=list(one.notes) or None,
+        notes=[*([LOW_QUALITY] if _quality(one) == "low" else []), *one.notes] or None,
         cursor=one.cursor,
         next_step=_next_step(one),
     )

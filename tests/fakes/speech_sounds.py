@@ -170,7 +170,7 @@ def sound_frames(rows: Samples, first: int = 0) -> Iterator[av.AudioFrame]:
 def repeat_sound(source: Path, path: Path, copies: int) -> float:
     """The packets of the sound of `source`, `copies` times one after another; returns the seconds from one to the next.
 
-    Nothing is decoded or encoded, so that three hours take seconds.
+    Nothing is decoded or encoded, so that three hours take seconds. Not for FLAC, whose frames are numbered.
     """
     with av.open(source) as given, av.open(path, "w") as out:
         track = given.streams.audio[0]

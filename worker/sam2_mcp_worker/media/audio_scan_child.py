@@ -140,7 +140,7 @@ class _Scan:
         if number not in self._laps:
             lap = self._reader.read()
             self._laps = {known: kept for known, kept in self._laps.items() if known == number - 1}
-            self._laps[number] = (lap, Voice(lap.samples))
+            self._laps[number] = (lap, Voice(lap.samples, lap.before))
         return self._laps[number]
 
     def _edge(self, number: int) -> int:

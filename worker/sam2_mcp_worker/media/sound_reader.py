@@ -29,6 +29,8 @@ Damage = tuple[int, int, str]
 
 # Decoded before a wanted lap and thrown away: decoders build on what came before (MP3 on half a second, Opus on 80 ms).
 PREROLL_S = 2.0
+# 1 s before the lap is given with it: whoever listens for a voice has to hear what came before its first word.
+BEFORE_SAMPLES = 16_384
 # Time stamps of some containers are whole milliseconds, those of live recordings jump about by a frame: within a lap
 # they are followed only where they leave the count of samples by more than this.
 JITTER_S = 0.05
@@ -47,12 +49,15 @@ _UNTIMED = "the sound is damaged here, and all later times may be off, since fil
 class Lap:
     """Samples `first` to `first + len(samples)` of the time line, which counts at 16 kHz from the file's zero.
 
+    `before` are the BEFORE_SAMPLES samples in front of them, zeros in front of the file.
+
     `damaged` are stretches [from, to) of the time line and why, in any order. The sound of the file begins at `begins`
     (somewhere, not only in this lap). `goes_on` tells of the last lap that more sound lies behind it.
     """
 
     first: int
     samples: Samples
+    before: Samples
     damaged: list[Damage]
     begins: int
     goes_on: bool = False
@@ -94,8 +99,8 @@ class LapReader:
     def read(self) -> Lap:
         """The next lap, decoded."""
         first, end = self._borders[self.next : self.next + 2]
-        canvas = _Canvas(first, end, _UNTIMED if self._untimed else _BROKEN)
-        first_s, end_s = first / SAMPLE_RATE_HZ, end / SAMPLE_RATE_HZ
+        canvas = _Canvas(first - BEFORE_SAMPLES, end, _UNTIMED if self._untimed else _BROKEN)
+        first_s, end_s = (first - BEFORE_SAMPLES) / SAMPLE_RATE_HZ, end / SAMPLE_RATE_HZ
         with closing(Decoder(self._path)) as decoder:
             for block in decoder.blocks(self._packets(self._from_s)):
                 if block.start_s >= end_s:
@@ -105,15 +110,17 @@ class LapReader:
             else:
                 canvas.finish(self._begins, sound_ended=True)
         self.next += 1
-        while self._seen and self._seen[0].end_s < end_s - PREROLL_S:
+        while self._seen and self._seen[0].end_s < self._from_s:
             self._seen.popleft()
         goes_on = self.next == len(self._borders) - 1 and self._goes_on(end_s + GAP_S)
-        return Lap(first, _one_channel(canvas.samples), canvas.damaged, self._begins, goes_on)
+        samples = _one_channel(canvas.samples)
+        damaged = [(max(start, first), stop, reason) for start, stop, reason in canvas.damaged if stop > first]
+        return Lap(first, samples[BEFORE_SAMPLES:], samples[:BEFORE_SAMPLES], damaged, self._begins, goes_on)
 
     @property
     def _from_s(self) -> float:
         """From when on the next lap is decoded."""
-        return self._borders[self.next] / SAMPLE_RATE_HZ - PREROLL_S
+        return (self._borders[self.next] - BEFORE_SAMPLES) / SAMPLE_RATE_HZ - PREROLL_S
 
     def _packets(self, from_s: float) -> Iterator[TimedPacket]:
         """Packets from a time on: first those that an earlier lap has seen, which are kept for the next one too."""

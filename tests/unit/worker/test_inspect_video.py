@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from sam2_mcp_worker.deadline import Deadline, deadline_scope
 from sam2_mcp_worker.engines.ports import Sight
 from sam2_mcp_worker.engines.vision_errors import VisionError
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.jobs import Job
 from sam2_mcp_worker.pipelines.inspect_video import (
     MAX_PHRASE_CHARS,
     MAX_PHRASES,
@@ -22,7 +24,9 @@ from sam2_mcp_worker.pipelines.inspect_video import (
     VideoInspection,
     checked_phrases,
     inspect_video,
+    reading_notes,
 )
+from sam2_mcp_worker.pipelines.segment_looks import SegmentLooks
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
 
@@ -106,13 +110,13 @@ async def test_a_call_without_time_calls_nothing_absent_and_its_cursor_brings_ev
 async def test_a_repeated_call_costs_nothing_also_after_a_restart(folder: Path, spot: Spot) -> None:
     async with running(folder) as worker:
         agent = Agent(worker, spot)
-        first = await agent.call(0.1)
+        first = await agent.call(0.1, end_s=3.6)
         assert sum(usage.usd for usage in first.spent.values()) == pytest.approx(COST.usd * len(agent.eyes.asked))
-        again = await agent.call(0.1, phrases=["다른 문구"], interval_s=0.5)
+        again = await agent.call(0.1, end_s=3.6, phrases=["다른 문구"])
         assert not again.spent, "other phrases need no other frames"
     async with running(folder) as worker:
         agent = Agent(worker, spot)
-        repeated = await agent.call(0.1)
+        repeated = await agent.call(0.1, end_s=3.6)
         assert not agent.eyes.asked
         assert not repeated.spent
         assert repeated.findings == first.findings
@@ -152,6 +156,8 @@ async def test_frames_of_a_provider_in_trouble_are_read_locally_and_later_by_it(
     mended = await agent.call(2.5, end_s=3.0)
     assert {one.model for one in agent.eyes.asked} == {"accurate"}, "one frame is little"
     assert mended.told.findings.labels[0]["state"] == "shown"
+    served = await Agent(services, spot, trouble=trouble).call(2.5, end_s=3.0)
+    assert served.told.findings.labels[0]["state"] == "shown", "what it read is served meanwhile"
 
 
 async def test_without_a_provider_text_is_read_and_regions_are_not_available(services: Services, spot: Spot) -> None:
@@ -194,13 +200,29 @@ async def test_a_scan_child_that_dies_costs_its_segment_until_the_next_call(serv
         return sight
 
     # Dense enough for several segments, so that the scan goes on while the first frame is looked at.
-    broken = await Agent(services, spot, change=kill_once).call(0.0, interval_s=0.04, scene_changes=False)
+    broken = await Agent(services, spot, change=kill_once).call(2.4, end_s=5.0, interval_s=0.04, scene_changes=False)
     assert killed
     account = broken.coverage
     assert account.read_s + account.failed_s + account.unreached_s == pytest.approx(account.asked_s)
-    mended = await Agent(services, spot).call(0.0, interval_s=0.04, scene_changes=False)
+    mended = await Agent(services, spot).call(2.4, end_s=5.0, interval_s=0.04, scene_changes=False)
     assert mended.coverage.failed == ()
     assert mended.coverage.read_s == pytest.approx(mended.coverage.asked_s)
+
+
+def test_how_frames_were_read_is_said_once_a_reason() -> None:
+    job = Job("notes", (1, 2, 3))
+    job.coverage.mark_done(1, SegmentLooks((), stood_in=Counter({"busy": 2}), dropped=1, again="busy"))
+    job.coverage.mark_done(2, SegmentLooks((), stood_in=Counter({"busy": 1}), invented=2, cuts_left_out=7))
+    assert reading_notes(job) == [
+        "3 frames were read by the local engine instead of the vision provider: busy",
+        "scenes change so fast that the frames at 7 more cuts were not looked at",
+        "1 items of the vision provider's answers made no sense and were left out",
+        "2 lines were left out: there is nothing where they were said to stand",
+        "calling again later may give more",
+    ]
+    job.coverage.mark_done(3, SegmentLooks((), again="the reader crashed"))
+    del job.coverage.done[1]
+    assert reading_notes(job)[-1] == "calling again later may give more: the reader crashed"
 
 
 def test_phrases_are_trimmed_and_asked_once_each() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.fakes.scripted_eyes import Asked, ScriptedEyes, as_seen
@@ -17,13 +18,15 @@ from sam2_mcp_worker.engines.ports import Sight
 from sam2_mcp_worker.engines.vision_errors import VisionError
 from sam2_mcp_worker.fanout import fan_out
 from sam2_mcp_worker.jobs import Job
+from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.video import VideoFacts, probe_video
-from sam2_mcp_worker.media.video_scan import ScanPlan
+from sam2_mcp_worker.media.video_scan import Sample, ScanPlan
+from sam2_mcp_worker.pipelines.frame_looks import FrameLook
 from sam2_mcp_worker.pipelines.page_readers import choose_page_readers
-from sam2_mcp_worker.pipelines.segment_looks import SegmentLooks
-from sam2_mcp_worker.pipelines.video_coverage import all_looks, cover
-from sam2_mcp_worker.pipelines.video_range import segment_numbers
-from sam2_mcp_worker.pipelines.video_segments import SegmentReader, VideoRequest, frames_in_flight
+from sam2_mcp_worker.pipelines.segment_looks import FrameReading, SegmentLooks
+from sam2_mcp_worker.pipelines.video_coverage import BegunSegment, all_looks, cover
+from sam2_mcp_worker.pipelines.video_range import segment_numbers, segment_of
+from sam2_mcp_worker.pipelines.video_segments import SegmentReader, SegmentWork, VideoRequest, frames_in_flight
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.uploads import StoredFile
@@ -158,6 +161,25 @@ async def test_a_file_that_is_gone_fails_its_segments_and_says_why(services: Ser
     assert set(job.coverage.failed) == {1, 2}
     assert not reading.eyes.asked
     assert not reader.begun
+
+
+def test_a_segment_under_way_is_known_up_to_its_first_unread_frame(tmp_path: Path) -> None:
+    pixels = PixelFile(tmp_path / "0.rgb", 4, 4)
+    samples = [
+        Sample(0, 0.0, 0.04, "grid", pixels=pixels),
+        Sample(1, 0.5, 0.54, "grid", same_as=0),
+        Sample(2, 1.0, None, "grid", lost="torn"),
+        Sample(3, 1.5, 1.54, "grid", pixels=pixels),
+        Sample(4, 2.0, 2.04, "grid", same_as=3),
+    ]
+    work = SegmentWork(segment_of(ScanPlan(0.0, 6.0, 0.5, True), 1), samples)
+    assert work.so_far() == BegunSegment((), 0.0)
+    work.readings[0] = FrameReading(FrameLook(0.0, "grid", 0.04))
+    begun = work.so_far()
+    assert [(look.time_s, look.failed) for look in begun.looks] == [(0.0, ""), (0.5, ""), (1.0, "torn")]
+    assert begun.known_to_s == 1.0
+    work.readings[3] = FrameReading(FrameLook(1.5, "grid", 1.54))
+    assert work.so_far().known_to_s == 2.04
 
 
 def test_frames_in_flight_fill_the_readers_and_never_the_disk(services: Services, spot: Spot) -> None:

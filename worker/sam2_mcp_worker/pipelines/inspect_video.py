@@ -133,7 +133,7 @@ async def inspect_video(services: Services, request: Request, progress: Progress
         choice = _choice(job, chosen)
         looks, failed = _looks(video, job, before), before.failed | frozenset(job.coverage.failed)
         findings = await _findings(job, looks, phrases, names, services.rule_pack.video)
-        notes = [*range_notes(facts, request.end_s), *choice.notes, *_reading_notes(job)]
+        notes = [*range_notes(facts, request.end_s), *choice.notes, *reading_notes(job)]
         inspected = InspectedVideo(
             stored,
             facts,
@@ -249,7 +249,7 @@ def _looks(video: VideoRequest, job: Job, before: Told) -> VideoLooks:
     return all_looks(video.asked, video.size_px, job.coverage.done, failed, begun)
 
 
-def _reading_notes(job: Job) -> list[str]:
+def reading_notes(job: Job) -> list[str]:
     """What an agent should know of how frames were read, one sentence a reason."""
     segments: list[SegmentLooks] = list(job.coverage.done.values())
     stood_in = sum((segment.stood_in for segment in segments), Counter[str]())

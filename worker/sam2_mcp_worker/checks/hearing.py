@@ -3,10 +3,10 @@
 Speech engines write words over silence, noise and music too. Pure; knows no engine. Nothing is dropped without a word:
 a span whose words are not believed is told, since something may well have been said there.
 
-The limits were measured with Whisper base (docs/performance.md, "Sound"): right words had a mean log probability of
--0.94 and better, made-up ones over silence, noise, tones and speech played backwards -1.06 and worse, or a compression
-ratio of 12 and more. Lists of well-known invented phrases ("thanks for watching") are not needed then, and such words
-are said in advertisements.
+The limits were measured with Whisper base (tests/bench/sound/guards.py): right words had a mean log probability of
+-0.94 and better; made-up ones over silence, noise, tones and speech played backwards had -1.06 and worse, or a
+compression ratio of 12 and more, or (-0.24, over faint noise) a no-speech probability of 0.95. Lists of well-known
+invented phrases ("thanks for watching") are not needed then, and such words are said in advertisements.
 """
 
 from __future__ import annotations

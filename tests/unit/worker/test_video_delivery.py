@@ -168,7 +168,7 @@ def test_forty_findings_in_a_small_result_are_told_in_brief() -> None:
         "at_most_s": 6.0,
         "verdicts": {"min_text_height_px": "not_met"},
     }
-    assert told.findings.phrases[0] == {"phrase": "문구 0", "state": "not_shown", "frames": 0}
+    assert told.findings.phrases[0] == {"phrase": "문구 0", "state": "not_shown"}
     assert (len(told.texts), told.texts_waiting, told.after.texts) == (1, 1, 1)
 
 
@@ -189,8 +189,8 @@ def test_facts_are_short_and_say_nothing_where_there_is_nothing_to_say() -> None
         (LabelFinding("seal", "not_shown"),), (PhraseFinding("원금", "cannot_tell", "why"),), (), (), None
     )
     told = told_findings(unseen, 4000)
-    assert told.labels == [{"label": "seal", "state": "not_shown", "frames": 0}]
-    assert told.phrases == [{"phrase": "원금", "state": "cannot_tell", "reason": "why", "score": 0.0, "frames": 0}]
+    assert told.labels == [{"label": "seal", "state": "not_shown"}]
+    assert told.phrases == [{"phrase": "원금", "state": "cannot_tell", "reason": "why"}]
     assert told_smallest(None) is None
     assert told_smallest(SmallestText("작은", Place(1.23456, BOX, 9.04), 0.0251)) == {
         "text": "작은",

@@ -170,7 +170,7 @@ def _told_label(finding: LabelFinding, showings: int) -> dict[str, Any]:
         label=finding.label,
         state=finding.state,
         reason=finding.reason[:REASON_CHARS] or None,
-        frames=finding.frames,
+        frames=finding.frames or None,
         first_s=_ms(finding.first_s),
         last_s=_ms(finding.last_s),
         **_told_exposures(finding.exposures, showings),
@@ -188,10 +188,10 @@ def _told_phrase(finding: PhraseFinding, showings: int) -> dict[str, Any]:
         phrase=finding.phrase,
         state=finding.state,
         reason=finding.reason[:REASON_CHARS] or None,
-        score=round(finding.score, 2),
+        score=round(finding.score, 2) or None,
         read_as=read_as or None,
         differences=list(finding.differences) or None,
-        frames=finding.frames,
+        frames=finding.frames or None,
         first_s=_ms(finding.first_s),
         last_s=_ms(finding.last_s),
         **_told_exposures(finding.exposures, showings),
@@ -205,7 +205,7 @@ def _told_exposures(exposures: Exposures, showings: int) -> dict[str, Any]:
     """Rows of earliest, first, last and latest time, and the seconds of all showings together."""
     shown = exposures.shown
     rows = [[_ms(one.earliest_s), _ms(one.first_s), _ms(one.last_s), _ms(one.latest_s)] for one in shown[:showings]]
-    if not shown and not exposures.possible:
+    if not shown:
         return {}
     return {
         "exposures_s": rows or None,

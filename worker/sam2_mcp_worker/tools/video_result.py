@@ -76,7 +76,7 @@ class Finding(Showings):
     """What is known of a label or phrase over the whole range by now."""
 
     reason: Annotated[str | None, Field(description="Why it cannot be told, or what is to be known of it")] = None
-    frames: Annotated[int, Field(description="Samples that show it")]
+    frames: Annotated[int | None, Field(description="Samples that show it, if any")] = None
     first_s: float | None = None
     last_s: float | None = None
     smallest_text: PlaceModel | None = None

@@ -121,6 +121,8 @@ def phrase_of(text: str) -> Phrase:
     return Phrase(shown, found, tuple(tokens_of(unicodedata.normalize("NFKC", shown))), present_at, review_at)
 
 
+# Lines and single characters of one long video; an entry is some 300 bytes.
+@functools.lru_cache(maxsize=32768)
 def letters(text: str) -> str:
     """What is compared: NFKC, without case, white space and invisible characters; Hangul syllables taken apart."""
     composed = _composed(text).casefold()

@@ -72,7 +72,7 @@ class Follower:
         self._times_s.append(look.time_s)
         if look.failed:
             return
-        lines = tuple(line for line in look.lines if _letters(line.text))
+        lines = tuple(line for line in look.lines if letters(line.text))
         items = self._recent[-1] if self._recent and lines == self._last_lines else self._assigned(lines)
         for line, item in zip(lines, items, strict=True):
             self._see(index, line, item)
@@ -102,10 +102,10 @@ class Follower:
 
     def _same_text(self, line: TextLine, taken: set[int]) -> Item | None:
         """The nearest item that was read letter by letter the same; a short text must stand where it stood."""
-        known = self._by_letters.get(_letters(line.text))
+        known = self._by_letters.get(letters(line.text))
         if not known:
             return None
-        moving = len(_letters(line.text)) >= MOVING_MIN_LETTERS
+        moving = len(letters(line.text)) >= MOVING_MIN_LETTERS
         best: Item | None = None
         for item in known.values():
             if item.number in taken or not (moving or _stands(item.last_box, line, (0, 0))):
@@ -146,7 +146,7 @@ class Follower:
         return item
 
     def _see(self, index: int, line: TextLine, item: Item) -> None:
-        found = _letters(line.text)
+        found = letters(line.text)
         item.seen.append(index)
         item.lines.append(line)
         item.readings[found] += 1
@@ -207,17 +207,12 @@ def _cell(box: Box) -> tuple[int, int]:
 
 def _likeness(one: str, other: str) -> float:
     """How alike two readings are, in percent; 0 where they hold different numbers or negations."""
-    percent = fuzz.ratio(_letters(one), _letters(other), score_cutoff=SAME_TEXT_PERCENT)
+    percent = fuzz.ratio(letters(one), letters(other), score_cutoff=SAME_TEXT_PERCENT)
     return percent if percent > 0 and _values(one) == _values(other) else 0.0
 
 
 # Readings of one long video; an entry is some 300 bytes.
 _TEXTS = 32768
-
-
-@functools.lru_cache(maxsize=_TEXTS)
-def _letters(text: str) -> str:
-    return letters(text)
 
 
 @functools.lru_cache(maxsize=_TEXTS)

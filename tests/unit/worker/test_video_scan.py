@@ -6,6 +6,7 @@ Most run the task in this process; what is about processes runs in a real scan c
 from __future__ import annotations
 
 import bisect
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from hypothesis import given
@@ -271,6 +273,20 @@ async def test_a_video_of_which_nothing_can_be_decoded_has_failed_as_a_whole(sca
     samples, end = await scan.segment(clip.path, ScanPlan(0.0, 0.25, 0.1, cuts=True), facts=facts)
     assert [(sample.time_s, bool(sample.lost)) for sample, _ in samples] == [(0.0, True), (0.1, True), (0.2, True)]
     assert [(start, stop) for start, stop, _ in end.failed_s] == [(0.0, 0.25)]
+
+
+async def test_frames_that_are_not_needed_any_more_are_gone_without_a_garbage_collection(scan: Scan) -> None:
+    clip = index_clip(scan.folder / "a.mp4", frames=96)
+    gc.collect()
+    gc.disable()
+    try:
+        samples, _ = await scan.segment(clip.path, ScanPlan(0.0, 4.0, 1 / 24, cuts=True))
+        alive = sum(isinstance(one, av.VideoFrame) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert len(samples) == 96
+    # Three in a row and those that later ones are compared with.
+    assert alive <= 3 + segment_scan.MOST_REFERENCES + 3
 
 
 FACTS = VideoFacts(160, 96, 2.0, 48, 24.0, 0, 0.0, "h264", "mov", None, False, None)

@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 from av import VideoFrame
-from av.sidedata.sidedata import SideData
+from av.sidedata.sidedata import SideData, SideDataContainer
 from av.video.reformatter import Colorspace, Interpolation
 from numpy.typing import NDArray
 
@@ -57,7 +57,8 @@ class Turn:
     @classmethod
     def of(cls, frame: VideoFrame) -> Turn:
         """As the frame says; a matrix that is no multiple of 90 degrees is taken as the nearest."""
-        data = frame.side_data.get("DISPLAYMATRIX")
+        # Not `frame.side_data`: the frame keeps that, and it the frame, so that both live until a garbage collection.
+        data = SideDataContainer(frame).get("DISPLAYMATRIX")  # type: ignore[call-arg]  # PyAV's types forget it
         if not isinstance(data, SideData) or len(bytes(data)) < 36:
             return cls(False, False, False)
         a, b, _, c, d = np.frombuffer(bytes(data), dtype=np.int32)[:5].astype(np.int64)

@@ -253,7 +253,7 @@ async def test_what_one_request_is_asked_to_wait_all_of_them_wait(fake: FakeSpee
     piece = cut(tmp_path, 0, 3)
     try:
         for _ in range(2):
-            with pytest.raises(SpeechError, match="asks to wait 8 s"):
+            with pytest.raises(SpeechError, match=r"asks to wait [5-8] s"):
                 await engine.transcribe(piece, language=None, job="job", deadline=Deadline.after(3))
     finally:
         await engine.close()

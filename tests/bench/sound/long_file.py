@@ -45,6 +45,8 @@ MOST_TREE_GROWTH_MB = 96.0
 # What makes each minute another; speech lies 40 dB above it.
 NOISE_DBFS = -60.0
 NEEDLE_BYTES = 64
+# Ten minutes.
+NEAR_BYTES = 600 * 2 * RATE_HZ
 # Times are told in milliseconds.
 SLACK_S = 0.002
 SENTENCES = (
@@ -148,14 +150,25 @@ class LongFile:
         }
 
 
+@dataclass(frozen=True)
 class LongSound(KnownSound):
-    """Hours of sound in which nothing comes twice: some samples of a piece tell where it is."""
+    """Hours of sound in which nothing comes twice: some samples of a piece tell where it is.
+
+    It is looked for near the one before first: to look through all of it would hold up the agent, which is in the same
+    process, for seconds.
+    """
+
+    near: list[int] = field(default_factory=lambda: [0])
 
     def find(self, piece: bytes) -> float | None:
         middle = len(piece) // 4 * 2
-        at = self.samples.find(piece[middle : middle + NEEDLE_BYTES]) - middle
-        found = at >= 0 and self.samples[at : at + len(piece)] == piece
-        return at / 2 / RATE_HZ if found else None
+        needle = piece[middle : middle + NEEDLE_BYTES]
+        for start, end in ((max(0, self.near[0] - NEAR_BYTES), self.near[0] + NEAR_BYTES), (0, len(self.samples))):
+            at = self.samples.find(needle, start, end) - middle
+            if at >= 0 and self.samples[at : at + len(piece)] == piece:
+                self.near[0] = at
+                return at / 2 / RATE_HZ
+        return None
 
 
 def one_minute() -> Sound:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sam2_mcp_worker.deadline import Deadline
-from sam2_mcp_worker.engines.ports import AudioPiece, Hearing
+from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.spending import Usage, spend
 

@@ -9,8 +9,8 @@ import pytest
 from tests.fakes.scripted_ears import ScriptedEars
 
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
-from sam2_mcp_worker.engines.ports import Hearing, SpokenSegment, Unheard
 from sam2_mcp_worker.engines.request_limiter import RequestLimiter
+from sam2_mcp_worker.engines.speech_ports import Hearing, SpokenSegment, Unheard
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.audio import SoundPiece
 from sam2_mcp_worker.pipelines.hear_piece import HeardPiece, Listener, hear_all, loudness_dbfs

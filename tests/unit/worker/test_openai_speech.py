@@ -17,8 +17,8 @@ from tests.fakes.speech_sounds import RATE_HZ
 
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.openai_speech import OpenAISpeech, build_openai_speech
-from sam2_mcp_worker.engines.ports import AudioPiece, Hearing
 from sam2_mcp_worker.engines.speech_errors import SpeechError
+from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.spending import SpendBook, Usage, spend_scope
 

@@ -16,8 +16,8 @@ from tests.fakes.scripted_ears import ScriptedEars
 from tests.fakes.speech_sounds import join, said, silence, write_sound
 
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
-from sam2_mcp_worker.engines.ports import AudioPiece, Hearing, SpokenSegment
 from sam2_mcp_worker.engines.request_limiter import RequestLimiter
+from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing, SpokenSegment
 from sam2_mcp_worker.execution.pool import ChildPool
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, SCAN_MODULE
 from sam2_mcp_worker.pipelines.transcribe_audio import Request, Transcription, transcribe_audio

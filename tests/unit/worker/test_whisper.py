@@ -15,8 +15,8 @@ from tests.fakes.speech_sounds import Sound, join, noise, said, silence
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.disk import file_sha256
 from sam2_mcp_worker.engines import whisper_child
-from sam2_mcp_worker.engines.ports import AudioPiece, Hearing
 from sam2_mcp_worker.engines.speech import choose_speech
+from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing
 from sam2_mcp_worker.engines.whisper import LocalWhisper
 from sam2_mcp_worker.engines.whisper_weights import PINNED_SHA256, find_weights, ready_folder
 from sam2_mcp_worker.errors import WorkerError

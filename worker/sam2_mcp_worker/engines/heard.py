@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from sam2_mcp_worker.checks.hearing import Said, judge
-from sam2_mcp_worker.engines.ports import Hearing, SpokenSegment, Unheard
+from sam2_mcp_worker.engines.speech_ports import Hearing, SpokenSegment, Unheard
 
 
 def hearing_of(

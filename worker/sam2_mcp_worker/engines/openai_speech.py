@@ -16,7 +16,6 @@ from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines import retry
 from sam2_mcp_worker.engines.cost_ledger import CostLedger, Reservation
 from sam2_mcp_worker.engines.heard import hearing_of
-from sam2_mcp_worker.engines.ports import AudioPiece, Hearing
 from sam2_mcp_worker.engines.provider_access import checked_address, checked_key
 from sam2_mcp_worker.engines.provider_errors import does_not_fit
 from sam2_mcp_worker.engines.provider_trouble import UNREACHABLE_KEPT_S, TroubleMemory
@@ -33,6 +32,7 @@ from sam2_mcp_worker.engines.speech_errors import (
     rate_limited,
     unwritable,
 )
+from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing
 from sam2_mcp_worker.engines.speech_wire import MAX_FILE_BYTES
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.spending import Usage

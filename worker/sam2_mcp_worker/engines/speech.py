@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sam2_mcp_worker.engines.ports import Transcriber
+from sam2_mcp_worker.engines.speech_ports import Transcriber
 from sam2_mcp_worker.engines.whisper import LocalWhisper, build_pool, packages_missing
 from sam2_mcp_worker.engines.whisper_weights import MODEL_FILE, find_weights
 from sam2_mcp_worker.errors import WorkerError

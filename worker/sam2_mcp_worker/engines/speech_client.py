@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from sam2_mcp_worker.deadline import Deadline
-from sam2_mcp_worker.engines.ports import AudioPiece
 from sam2_mcp_worker.engines.speech_errors import Failure, SpeechError, explain, explain_status, no_endpoint
+from sam2_mcp_worker.engines.speech_ports import AudioPiece
 from sam2_mcp_worker.engines.speech_wire import MAX_ANSWER_BYTES, Transcript, form_fields, read_transcript
 
 # Where nothing answers at all, a request must not use up its whole time finding that out; as with Claude.

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from sam2_mcp_worker.checks.hearing import Said
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.heard import hearing_of
-from sam2_mcp_worker.engines.ports import AudioPiece, Hearing
+from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing
 from sam2_mcp_worker.engines.whisper_weights import MODEL_FILE
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.execution.pool import ChildPool

@@ -14,7 +14,7 @@ from typing import Any
 
 from sam2_mcp_worker.checks.spoken import Spoken, speech_rate
 from sam2_mcp_worker.deadline import Deadline, current_deadline
-from sam2_mcp_worker.engines.ports import AudioPiece, Hearing, SpokenSegment, Transcriber, Unheard
+from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing, SpokenSegment, Transcriber, Unheard
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import JOB_LIMIT_S
 from sam2_mcp_worker.media.audio import LEVEL_S, SoundPiece

@@ -43,9 +43,11 @@ check: $(VENV)/reference.stamp ## ruff, mypy --strict, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor, Claude (scripted) against the ideal schedule
+bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor, Claude (scripted) against the ideal schedule, video, sound
 	@$(BIN)/python -m tests.bench.ocr
 	@$(BIN)/python -m tests.bench.bridge
+	@for part in time_truth decode_cost spot; do $(BIN)/python -m tests.bench.video.$$part --check || exit 1; done
+	@for part in truth guards; do $(BIN)/python -m tests.bench.sound.$$part --check || exit 1; done
 	@for part in shapes schedule long_pdf repeat budget; do $(BIN)/python -m tests.bench.claude.$$part --check || exit 1; done
 
 record-claude: $(VENV)/dev.stamp $(FONTS)/NanumGothic.ttf ## ask the real Claude once (ANTHROPIC_API_KEY, about 0.20 dollars) and keep its answers for replay

@@ -27,6 +27,7 @@ from sam2_mcp_worker.pipelines.inspect_video import (
     reading_notes,
 )
 from sam2_mcp_worker.pipelines.segment_looks import SegmentLooks
+from sam2_mcp_worker.pipelines.video_rows import numbered
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
 
@@ -103,7 +104,7 @@ async def test_a_call_without_time_calls_nothing_absent_and_its_cursor_brings_ev
     assert {one.model for one in agent.eyes.asked} == {"fast"}, "twelve tiles are many"
     # The drawing of the coin holds ink that nobody read: what was not found may stand there.
     assert states(rest) == {PREMIUM: "shown", NOTICE: "shown", ABSENT: "cannot_tell"}
-    assert [one["number"] for one in told] == list(range(1, len(rest.findings.texts) + 1))
+    assert [one["number"] for one in told] == [number for number, _ in numbered(rest.findings).texts]
     assert {NOTICE, PREMIUM} <= {one["text"] for one in told}
 
 

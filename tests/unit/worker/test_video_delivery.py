@@ -40,6 +40,7 @@ from sam2_mcp_worker.pipelines.video_findings import (
     find_all,
 )
 from sam2_mcp_worker.pipelines.video_range import segment_numbers, segment_of
+from sam2_mcp_worker.pipelines.video_rows import numbered
 from sam2_mcp_worker.tools.video_result import LabelModel, PhraseModel, TextModel
 
 KEY = "a" * 64
@@ -161,6 +162,7 @@ def test_forty_findings_in_a_small_result_are_told_in_brief() -> None:
     many = VideoFindings(labels, phrases, (track(1), track(2)), (), None)
     told = deliver(many, Told(), complete=True, max_chars=4000, beside=["a note"])
     assert told.findings.labels[3] == {
+        "number": 4,
         "label": "label 3",
         "state": "shown",
         "frames": 9,
@@ -168,7 +170,7 @@ def test_forty_findings_in_a_small_result_are_told_in_brief() -> None:
         "at_most_s": 6.0,
         "verdicts": {"min_text_height_px": "not_met"},
     }
-    assert told.findings.phrases[0] == {"phrase": "문구 0", "state": "not_shown"}
+    assert told.findings.phrases[0] == {"number": 21, "phrase": "문구 0", "state": "not_shown"}
     assert (len(told.texts), told.texts_waiting, told.after.texts) == (1, 1, 1)
 
 
@@ -189,8 +191,8 @@ def test_facts_are_short_and_say_nothing_where_there_is_nothing_to_say() -> None
         (LabelFinding("seal", "not_shown"),), (PhraseFinding("원금", "cannot_tell", "why"),), (), (), None
     )
     told = told_findings(unseen, 4000)
-    assert told.labels == [{"label": "seal", "state": "not_shown"}]
-    assert told.phrases == [{"phrase": "원금", "state": "cannot_tell", "reason": "why"}]
+    assert told.labels == [{"number": 1, "label": "seal", "state": "not_shown"}]
+    assert told.phrases == [{"number": 2, "phrase": "원금", "state": "cannot_tell", "reason": "why"}]
     assert told_smallest(None) is None
     assert told_smallest(SmallestText("작은", Place(1.23456, BOX, 9.04), 0.0251)) == {
         "text": "작은",
@@ -199,6 +201,14 @@ def test_facts_are_short_and_say_nothing_where_there_is_nothing_to_say() -> None
         "height_px": 9.0,
         "share": 0.0251,
     }
+
+
+def test_findings_have_the_numbers_that_pictures_and_report_give_them() -> None:
+    found = findings((track(1), track(2)))
+    told = deliver(found, Told(texts=1), complete=True, max_chars=40_000, beside=())
+    facts = (*told.findings.labels, *told.findings.phrases, *told.texts)
+    named = numbered(found)
+    assert [one["number"] for one in facts] == [number for number, _ in (*named.labels, *named.phrases, named.texts[1])]
 
 
 def test_of_a_broken_video_the_first_spans_are_told() -> None:

@@ -17,6 +17,7 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.pipelines.frame_looks import Span
 from sam2_mcp_worker.pipelines.text_tracks import TextTrack
 from sam2_mcp_worker.pipelines.video_findings import LabelFinding, PhraseFinding, Place, SmallestText, VideoFindings
+from sam2_mcp_worker.pipelines.video_rows import numbered
 
 # How many showings of one label or phrase are told, the fullest that fit; the report has all.
 SHOWINGS_TOLD = (12, 4, 1)
@@ -28,7 +29,7 @@ MAX_CUTS = 60
 # Everything of a result but findings, texts, notes, spans and cuts: facts of the video, addresses, cursor.
 FRAME_CHARS = 1500
 # What is left of forty findings where not even one showing of each has room: the report has the rest.
-BRIEF = ("label", "phrase", "state", "reason", "frames", "surely_s", "at_most_s")
+BRIEF = ("number", "label", "phrase", "state", "reason", "frames", "surely_s", "at_most_s")
 # JSON around one text, beside its fields: a comma.
 BETWEEN_CHARS = 1
 REASON_CHARS = 160
@@ -75,10 +76,16 @@ def tellable(findings: VideoFindings, *, complete: bool) -> Sequence[TextTrack]:
     return [track for track in findings.texts if track.closed]
 
 
-def next_texts(tracks: Sequence[TextTrack], told: int, budget_chars: int) -> list[dict[str, Any]]:
-    """The texts behind those told before, as many as fit; one at least, so that every call gets on."""
+def next_texts(
+    tracks: Sequence[TextTrack], told: int, budget_chars: int, numbered_before: int = 0
+) -> list[dict[str, Any]]:
+    """The texts behind those told before, as many as fit; one at least, so that every call gets on.
+
+    Args:
+        numbered_before: labels and phrases, which have the first numbers in pictures and report (video_rows.numbered).
+    """
     found: list[dict[str, Any]] = []
-    for number, track in enumerate(tracks[told:], start=told + 1):
+    for number, track in enumerate(tracks[told:], start=numbered_before + told + 1):
         facts = told_text(number, track)
         budget_chars -= chars(facts) + BETWEEN_CHARS
         if found and budget_chars < 0:
@@ -107,10 +114,11 @@ class ToldFindings:
 
 def told_findings(findings: VideoFindings, max_chars: int) -> ToldFindings:
     """Labels and phrases with as many of their showings as fit into their share of a result, or in brief."""
+    named = numbered(findings)
     for showings in SHOWINGS_TOLD:
         told = ToldFindings(
-            [_told_label(finding, showings) for finding in findings.labels],
-            [_told_phrase(finding, showings) for finding in findings.phrases],
+            [_told_label(number, finding, showings) for number, finding in named.labels],
+            [_told_phrase(number, finding, showings) for number, finding in named.phrases],
         )
         if told.chars <= FINDINGS_SHARE * max_chars:
             return told
@@ -143,7 +151,8 @@ def deliver(
     """
     told = told_findings(findings, max_chars)
     tracks = tellable(findings, complete=complete)
-    texts = next_texts(tracks, before.texts, max_chars - told.chars - chars(beside) - FRAME_CHARS)
+    room = max_chars - told.chars - chars(beside) - FRAME_CHARS
+    texts = next_texts(tracks, before.texts, room, len(findings.labels) + len(findings.phrases))
     count = before.texts + len(texts)
     return Delivery(told, texts, max(0, len(tracks) - count), replace(before, texts=count))
 
@@ -165,8 +174,9 @@ def told_text(number: int, track: TextTrack) -> dict[str, Any]:
     )
 
 
-def _told_label(finding: LabelFinding, showings: int) -> dict[str, Any]:
+def _told_label(number: int, finding: LabelFinding, showings: int) -> dict[str, Any]:
     return _without_none(
+        number=number,
         label=finding.label,
         state=finding.state,
         reason=finding.reason[:REASON_CHARS] or None,
@@ -181,10 +191,11 @@ def _told_label(finding: LabelFinding, showings: int) -> dict[str, Any]:
     )
 
 
-def _told_phrase(finding: PhraseFinding, showings: int) -> dict[str, Any]:
+def _told_phrase(number: int, finding: PhraseFinding, showings: int) -> dict[str, Any]:
     # What was read word for word is no news.
     read_as = finding.read_as if finding.read_as != finding.phrase else ""
     return _without_none(
+        number=number,
         phrase=finding.phrase,
         state=finding.state,
         reason=finding.reason[:REASON_CHARS] or None,

@@ -46,7 +46,10 @@ def _labels(result: VideoInspection) -> list[LabelModel] | None:
     labels = models_of(LabelModel, result.told.findings.labels)
     if labels is None or result.choice.regions_missing is None:
         return labels
-    return [label if label.frames else LabelModel(label=label.label, state=label.state) for label in labels]
+    return [
+        label if label.frames else LabelModel(number=label.number, label=label.label, state=label.state)
+        for label in labels
+    ]
 
 
 def _model(services: Services, result: VideoInspection) -> InspectedVideo:

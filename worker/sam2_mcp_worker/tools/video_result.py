@@ -84,9 +84,13 @@ class Finding(Showings):
     verdicts: Verdicts = None
 
 
+Number = Annotated[int, Field(description="Its number in pictures and report")]
+
+
 class LabelState(Facts):
     """What is said of a label, before what it rests on."""
 
+    number: Number
     label: str
     state: Annotated[
         Literal["shown", "not_shown", "cannot_tell"],
@@ -104,6 +108,7 @@ class LabelModel(Finding, LabelState):
 class PhraseState(Facts):
     """What is said of a phrase, before what it rests on."""
 
+    number: Number
     phrase: str
     state: Annotated[
         Literal["shown", "altered", "review", "not_shown", "cannot_tell"],
@@ -123,7 +128,7 @@ class PhraseModel(Finding, PhraseState):
 class NumberedWords(Words):
     """A text with its number."""
 
-    number: Annotated[int, Field(description="Its number in pictures and report")]
+    number: Number
 
 
 class TextModel(Showings, NumberedWords):

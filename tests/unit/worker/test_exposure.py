@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sam2_mcp_worker.checks.exposure import (
+    BRIDGED_S,
     Check,
     Exposure,
     Exposures,
@@ -60,6 +61,26 @@ def test_unknown_samples_keep_a_showing_open_and_are_possible_where_nothing_was_
     found = exposures_of(grid(".x??x..??..."), WHOLE)
     assert found.shown == (Exposure(0.0, 0.5, 2.0, 2.5, (Stretch(0.5, 0.5), Stretch(2.0, 2.0))),)
     assert found.possible == (Stretch(3.0, 4.5),)
+
+
+def test_between_samples_far_apart_it_is_possible_and_not_sure() -> None:
+    found = exposures_of([Moment(0, True, 0.04), Moment(60, True, 60.04), Moment(120, True, 121)], Stretch(0, 121))
+    sure = Stretch(0, 0.04), Stretch(60, 60.04), Stretch(120, 121)
+    assert found.shown == (Exposure(0, 0, 121, 121, sure, True, True),)
+    assert (round(found.surely_s, 6), found.at_most_s, found.longest_surely_s) == (1.08, 121, 1.0)
+    assert minimum_time(found, 1.5).verdict == "cannot_tell"
+    assert spoken_while_shown(found, Stretch(10, 50)) == "cannot_tell"
+
+
+@pytest.mark.parametrize(("gap_s", "sure_s"), [(BRIDGED_S, BRIDGED_S + 0.08), (BRIDGED_S + 0.01, 0.04)])
+def test_a_gap_is_bridged_up_to_a_second_measured_between_frames(gap_s: float, sure_s: float) -> None:
+    moments = [Moment(2, True, 2.04), Moment(2.04 + gap_s, True, 2.08 + gap_s), Moment(2.08 + gap_s, False)]
+    assert exposures_of(moments, WHOLE).longest_surely_s == pytest.approx(sure_s)
+
+
+def test_a_frame_that_stands_for_a_minute_is_sure_for_that_minute() -> None:
+    found = exposures_of([Moment(0, True, 60.0), Moment(60.0, False)], Stretch(0, 61))
+    assert found.longest_surely_s == 60.0
 
 
 def test_a_stretch_that_failed_parts_what_is_sure_and_is_possible_between_samples_that_lack_it() -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from sam2_mcp_worker.engines.ports import Region, TextLine
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.media.video_scan import ScanPlan
+from sam2_mcp_worker.media.video_scan import MOST_CUTS, ScanPlan
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook, Span
+from sam2_mcp_worker.pipelines.look_moments import LookMoments
 from sam2_mcp_worker.pipelines.read_picture import PictureReading
 from sam2_mcp_worker.pipelines.segment_looks import (
     FrameReading,
@@ -23,6 +24,7 @@ from sam2_mcp_worker.pipelines.segment_looks import (
     segment_from_json,
     segment_to_json,
 )
+from sam2_mcp_worker.pipelines.text_tracks import text_tracks
 from sam2_mcp_worker.pipelines.video_coverage import BegunSegment, all_looks, cover, joined
 from sam2_mcp_worker.pipelines.video_range import segment_numbers, segment_of
 
@@ -35,6 +37,33 @@ COIN = Region("coin", (100, 20, 140, 60), 0.8)
 def looks_of(number: int, asked: ScanPlan = ASKED) -> tuple[FrameLook, ...]:
     segment = segment_of(asked, number)
     return tuple(FrameLook(asked.grid_s(segment.first + i), "grid") for i in range(segment.count))
+
+
+def test_behind_the_last_cut_with_samples_further_cuts_may_lie_between_them() -> None:
+    cuts = tuple(FrameLook(0.1 + 0.2 * i, "after_cut") for i in range(MOST_CUTS))
+    done = {1: SegmentLooks(cuts), 2: SegmentLooks(cuts[1:])}
+    known = all_looks(
+        ASKED, SIZE, done, {}, {3: BegunSegment(tuple(replace(c, time_s=c.time_s + 16) for c in cuts), 20)}
+    )
+    assert [(span.start_s, span.end_s) for span in known.restless] == [(cuts[-1].time_s, 8.0), (17.5, 24.0)]
+    steady = all_looks(ASKED, SIZE, {1: SegmentLooks(looks_of(1))}, {}, {})
+    seen = [True] * len(steady.looks)
+    assert LookMoments(steady).exposures(seen).longest_surely_s == 7.5
+    restless = replace(steady, restless=(Span(3.1, 8.0),))
+    assert LookMoments(restless).exposures(seen).longest_surely_s == 3.0
+
+
+def test_a_text_is_only_over_where_no_segment_may_still_be_lost() -> None:
+    """A segment under way may yet fail, and its looks are gone then: what was told of them would count again."""
+    long = replace(ASKED, interval_s=4.0)
+    first = (FrameLook(0.0, "grid", lines=(LINE,)), FrameLook(4.0, "grid"))
+    begun = BegunSegment((FrameLook(8.0, "grid"), FrameLook(12.0, "grid")), 12.0)
+    known = all_looks(long, SIZE, {1: SegmentLooks(first)}, {}, {2: begun})
+    assert known.settled_to_s == 8.0
+    assert [track.closed for track in text_tracks(known, LookMoments(known))] == [False]
+    settled = all_looks(long, SIZE, {1: SegmentLooks(first), 2: SegmentLooks(begun.looks)}, {}, {})
+    assert settled.settled_to_s == 16.0
+    assert [track.closed for track in text_tracks(settled, LookMoments(settled))] == [True]
 
 
 def lost(what: str = "gone") -> WorkerError:

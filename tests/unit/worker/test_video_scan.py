@@ -39,7 +39,7 @@ from sam2_mcp_worker.execution.port import TaskRunner
 from sam2_mcp_worker.media import segment_scan, video_scan, video_scan_child
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, SCAN_MODULE
 from sam2_mcp_worker.media.video import VideoFacts, probe_video
-from sam2_mcp_worker.media.video_scan import Sample, ScanPlan, SegmentEnd, scan_segment
+from sam2_mcp_worker.media.video_scan import MOST_CUTS, Sample, ScanPlan, SegmentEnd, scan_segment
 
 SIZE = (160, 96)
 
@@ -209,9 +209,9 @@ async def test_a_cut_right_at_the_border_belongs_to_the_segment_that_it_begins(s
 async def test_too_many_cuts_are_counted(scan: Scan) -> None:
     clip = scenes(scan.folder / "a.mp4", [2] * 20)
     samples, end = await scan.segment(clip.path, ScanPlan(0.0, 40 / 24, 0.5, cuts=True))
-    assert len(end.cuts_s) == segment_scan.MOST_CUTS
-    assert end.cuts_left_out == 19 - segment_scan.MOST_CUTS
-    assert len(samples) <= 2 * segment_scan.MOST_CUTS + 4
+    assert len(end.cuts_s) == MOST_CUTS
+    assert end.cuts_left_out == 19 - MOST_CUTS
+    assert len(samples) <= 2 * MOST_CUTS + 4
 
 
 async def test_frames_that_look_the_same_are_written_once(scan: Scan) -> None:

@@ -1,8 +1,9 @@
 """When something was on screen, told from single frames: intervals with their bounds, and verdicts that follow.
 
-Owns what may be concluded from samples: between two samples that both show it, it is taken as shown; between one that
-shows it and one that does not, it is possible; where nothing is known, it is possible too. Refuses to know what was
-looked for, and how. Pure: numbers in, numbers out; times are seconds on one clock.
+Owns what may be concluded from samples: between two samples that both show it and lie near one another, it is taken as
+shown; between two that lie further apart, and between one that shows it and one that does not, it is possible; where
+nothing is known, it is possible too. Refuses to know what was looked for, and how. Pure: numbers in, numbers out; times
+are seconds on one clock.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ Verdict = Literal["met", "not_met", "cannot_tell"]
 
 # Differences of binary fractions: 2.3 - 1.3 is less than 1.
 ROUNDING_S = 1e-6
+# Between two samples that show it, nearer than this, it counts as surely shown: what is read is not taken away and put
+# back in so short a time but in a flash. Over a longer time nothing is proven. Two steps of the default grid.
+BRIDGED_S = 1.0
 # A text of 12 px is measured as 11.1 to 12.9 (docs/performance.md): nearer to the minimum nothing is called too small.
 HEIGHT_UNCERTAINTY_PX = 1.0
 
@@ -47,9 +51,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """One showing. It was seen from `first_s` to `last_s`; it began at `earliest_s` or later, ended by `latest_s`.
+    """One showing. It was seen first at `first_s` and last until `last_s`; no sample in between lacks it for sure. It
+    began at `earliest_s` or later, and ended by `latest_s`.
 
-    `surely` are the parts of `first_s` to `last_s` in which every sample shows it; between them nothing is known.
+    `surely` are the parts of `first_s` to `last_s` in which every sample shows it and none is further than BRIDGED_S
+    from the next; between them it is only possible.
     Where a bound is exact (neighbouring frames, the beginning of the range), both values of that side are equal.
     `from_edge` and `to_edge` say that it touches the edge of the asked range, behind which it may go on.
     """
@@ -120,7 +126,8 @@ def exposures_of(moments: Sequence[Moment], asked: Stretch, unknown: Sequence[St
         moments: what each sample tells, rising by time, none longer than until the next one. The first may be before
             the range (the frame that was on screen when it began), the last may stay longer.
         asked: the range.
-        unknown: stretches of which nothing is known (they failed, or were not reached), in any order.
+        unknown: stretches of which nothing is known (they failed, were not reached, or have cuts that were not looked
+            at), in any order.
     """
     gaps = _Gaps(moments, asked, unknown)
     shown: list[Exposure] = []
@@ -160,16 +167,20 @@ class _Gaps:
                     break
                 self.unknown[index] |= self.ends[index] - self.starts[index] > ROUNDING_S
 
+    def bridged(self, index: int) -> bool:
+        """Whether what both neighbours of the gap show was there all the time."""
+        return not self.unknown[index] and self.ends[index] - self.starts[index] <= BRIDGED_S + ROUNDING_S
+
 
 def _surely(moments: Sequence[Moment], gaps: _Gaps, start: int, end: int) -> list[Stretch]:
-    """The parts of samples `start` to `end` (exclusive) in which every sample shows it."""
+    """The parts of samples `start` to `end` (exclusive) in which every sample shows it, without long gaps."""
     parts: list[Stretch] = []
     begun_s: float | None = None
     for index in range(start, end):
         if not moments[index].seen:
             continue
         begun_s = gaps.ends[index] if begun_s is None else begun_s
-        goes_on = index + 1 < end and moments[index + 1].seen and not gaps.unknown[index + 1]
+        goes_on = index + 1 < end and moments[index + 1].seen and gaps.bridged(index + 1)
         if not goes_on:
             parts.append(Stretch(begun_s, gaps.starts[index + 1]))
             begun_s = None

@@ -14,11 +14,8 @@ from sam2_mcp_worker.media.frame_likeness import Coarse, Planes, coarse, is_cut,
 from sam2_mcp_worker.media.frame_walk import FrameWalk
 from sam2_mcp_worker.media.video_child import judged
 from sam2_mcp_worker.media.video_reader import SAME_FRAME_S, Decoded
-from sam2_mcp_worker.media.video_scan import SampleKind, ScanPlan
+from sam2_mcp_worker.media.video_scan import MOST_CUTS, SampleKind, ScanPlan
 
-# Cuts of one segment whose frames are samples: as many frames as the grid has in 8 s at its default. Faster cutting
-# (strobes, 1000 frames a second) would cost more than the rest of the call; it is counted.
-MOST_CUTS = 8
 # Frames that later ones are compared with: a picture that blinks between two states is read twice, not each time.
 MOST_REFERENCES = 3
 # Their planes together; one is always kept. Three frames of 4K are 37 MB.

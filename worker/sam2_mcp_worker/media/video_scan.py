@@ -21,6 +21,9 @@ from sam2_mcp_worker.media.video import MAX_FRAME_PIXELS, VideoFacts
 
 # Raise it whenever the same file gives other samples: whoever keeps what was read of them has it in the key.
 SCAN_VERSION = 1
+# Cuts of one segment whose frames are samples: as many frames as the grid has in 8 s at its default. Faster cutting
+# (strobes, 1000 frames a second) would cost more than the rest of the call; it is counted.
+MOST_CUTS = 8
 # A step ends after this time at the next frame. Steps are short, since going on costs nothing: whoever reads the
 # samples gets them soon, other jobs get their turn, and a cancelled one has its child back without killing it.
 STEP_BUDGET_S = 0.5

@@ -46,7 +46,9 @@ class VideoLooks:
 
     `looks` rise by time. `failed` are spans that cannot be decoded, `unreached` those that were not come to yet: of
     both nothing is known. Everything else of `asked` was sampled every `interval_s`, and nothing is known between two
-    samples but that no cut lies there (where `cuts` were looked for).
+    samples but that no cut lies there (where `cuts` were looked for, and not in `restless` spans, where scenes change
+    so fast that the frames at some cuts were not looked at). Looks before `settled_to_s` stay as they are; later ones
+    may still turn out to be lost (None: all stay).
     """
 
     asked: Span
@@ -57,6 +59,8 @@ class VideoLooks:
     looks: tuple[FrameLook, ...]
     failed: tuple[Span, ...] = ()
     unreached: tuple[Span, ...] = ()
+    restless: tuple[Span, ...] = ()
+    settled_to_s: float | None = None
 
     @property
     def complete(self) -> bool:

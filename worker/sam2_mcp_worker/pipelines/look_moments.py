@@ -23,7 +23,7 @@ class LookMoments:
         self._looks = looks.looks
         self._asked = Stretch(looks.asked.start_s, looks.asked.end_s)
         self._until_s = _until_s(looks.looks)
-        spans = sorted((span.start_s, span.end_s) for span in (*looks.failed, *looks.unreached))
+        spans = sorted((span.start_s, span.end_s) for span in (*looks.failed, *looks.unreached, *looks.restless))
         self._unknown = [Stretch(start_s, end_s) for start_s, end_s in spans]
         self._unknown_starts = [stretch.start_s for stretch in self._unknown]
 

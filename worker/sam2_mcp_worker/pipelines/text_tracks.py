@@ -52,13 +52,15 @@ class TextTrack:
 def text_tracks(looks: VideoLooks, moments: LookMoments) -> list[TextTrack]:
     """All items: those that are over in the order in which they ended, then the others by their beginning.
 
-    An item is closed when it ended before anything that is still unread, so the closed items of fewer looks are the
-    first ones of more looks. In a complete range all are closed.
+    An item is closed when it ended before anything that is still unread or may still be lost, so the closed items of
+    fewer looks are the first ones of more looks. In a complete range all are closed.
     """
     follower = Follower()
     for look in looks.looks:
         follower.take(look)
     reached_s = min((span.start_s for span in looks.unreached), default=float("inf"))
+    if looks.settled_to_s is not None:
+        reached_s = min(reached_s, looks.settled_to_s)
     return [
         _track(item, looks, moments, closed=looks.complete or _over_s(item, looks.looks) <= reached_s)
         for item in [*follower.over, *follower.open]

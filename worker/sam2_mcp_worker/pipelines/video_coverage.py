@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.media.video_scan import ScanPlan
+from sam2_mcp_worker.media.video_scan import MOST_CUTS, ScanPlan
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook, Span, VideoLooks
 from sam2_mcp_worker.pipelines.segment_looks import SegmentLooks
 from sam2_mcp_worker.pipelines.video_range import segment_numbers, segment_of
@@ -65,6 +65,8 @@ def all_looks(
     looks: list[FrameLook] = []
     lost: list[Span] = []
     missing: list[Span] = []
+    restless: list[Span] = []
+    settled_to_s: float | None = None
     for number in segment_numbers(asked):
         segment = segment_of(asked, number)
         if number in failed:
@@ -72,9 +74,12 @@ def all_looks(
         elif number in done:
             looks += done[number].looks
             lost += done[number].failed
+            restless += _restless(done[number].looks, segment.end_s)
         else:
             part = begun.get(number, BegunSegment((), segment.start_s))
             looks += part.looks
+            restless += _restless(part.looks, segment.end_s)
+            settled_to_s = segment.start_s if settled_to_s is None else settled_to_s
             known_to_s = min(max(part.known_to_s, segment.start_s), segment.end_s)
             missing.append(Span(known_to_s, segment.end_s, NOT_BEGUN))
     within = Span(asked.start_s, asked.end_s)
@@ -86,7 +91,15 @@ def all_looks(
         tuple(_once_each(looks)),
         joined(clipped(lost, within)),
         joined(missing),
+        joined(clipped(restless, within)),
+        settled_to_s,
     )
+
+
+def _restless(looks: Sequence[FrameLook], end_s: float) -> list[Span]:
+    """What is left of a segment behind the last cut that it has samples of; further cuts there may have none."""
+    cuts_s = [look.time_s for look in looks if look.kind == "after_cut"]
+    return [Span(cuts_s[-1], end_s)] if len(cuts_s) >= MOST_CUTS else []
 
 
 def _once_each(looks: Iterable[FrameLook]) -> list[FrameLook]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sam2_mcp_worker.checks.exposure import BRIDGED_S
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook, Span, VideoLooks
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
 from sam2_mcp_worker.pipelines.report_document import (
@@ -172,8 +173,9 @@ def _when(start_s: float, end_s: float) -> str:
 def _how_to_read(looks: VideoLooks) -> str:
     english = (
         f"One frame was read every {looks.interval_s:g} s{' and at every cut' if looks.cuts else ''}. "
-        "A showing therefore has two times: what is sure, from the first to the last frame that shows it, and what is "
-        "possible, up to the frames beside them that do not. What is shorter than the step may be missed. "
+        "A showing therefore has two times: what is sure, between frames that show it and lie at most "
+        f"{BRIDGED_S:g} s apart, and what is possible, up to the frames that do not. "
+        "What is shorter than the step may be missed. "
         "A number is the same thing in the tables and in both pictures."
     )
     korean = (

@@ -32,8 +32,8 @@ Reads a video in ONE call: frames every interval_s and at scene changes, with Cl
 (costs money, frames leave the machine), else with the local OCR, which finds text only. Use transcribe_audio for \
 what is said, track_video to follow an object. Parameters: source (file_... handle, path or https URL), labels (up to \
 20 names, or 'default'), phrases (up to 20 texts to look for), interval_s, start_s, end_s, scene_changes, mode, image, \
-cursor. Per label and phrase: state, frames, exposures_s rows [earliest, first, last, latest] (seen from first to \
-last; it began at earliest or later and ended by latest: nothing is known between samples but at cuts), surely_s, \
+cursor. Per label and phrase: state, frames, exposures_s rows [earliest, first, last, latest] (first and last seen; \
+it began at earliest or later and ended by latest), surely_s (between samples that show it, at most 1 s apart), \
 at_most_s, greatest height, smallest text in px and as share of the frame, checks against the rule pack's minimums. \
 texts are lines of text over time, each told once over the calls. coverage says which seconds were read, failed or \
 not reached. With `cursor`, call again with the same arguments plus it: findings are as of now. Something is only \

@@ -57,9 +57,12 @@ class SmallestText(PlaceModel, Words):
 
 Rows = Annotated[
     list[list[float]] | None,
-    Field(description="[earliest, first, last, latest] of each showing: seen from first to last, possible around it"),
+    Field(description="[earliest, first, last, latest] of each showing: seen at first and at last, possible around"),
 ]
 Seconds = Annotated[float | None, Field(description="All showings together")]
+SureSeconds = Annotated[
+    float | None, Field(description="All showings together, between samples that show it and lie at most 1 s apart")
+]
 Verdicts = Annotated[dict[str, Verdict] | None, Field(description="By rule, where there is no room for checks")]
 
 
@@ -68,7 +71,7 @@ class Showings(Facts):
 
     exposures_s: Rows = None
     more_exposures: Annotated[int | None, Field(description="Showings not listed")] = None
-    surely_s: Seconds = None
+    surely_s: SureSeconds = None
     at_most_s: Seconds = None
 
 

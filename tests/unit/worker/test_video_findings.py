@@ -307,6 +307,19 @@ def test_specks_doubtful_lines_and_lines_without_a_height_are_not_the_smallest_t
     assert [check.verdict for check in found.checks] == ["not_met", "not_met"]
 
 
+def test_a_line_that_is_cut_by_the_frame_or_hardly_readable_breaks_no_rule() -> None:
+    entering = TextLine("보험료 9,9", (560, 100, 640, 124), 20.0, 0.9)
+    rising = TextLine("출연 홍길동", (50, 352, 200, 360), 8.0, 0.9)
+    at_rest = TextLine("작은 글자", (300, 351, 400, 360), 9.0, 0.9)
+    frames = [look(0), look(0.5, entering, rising, line("흐린", 200, height_px=4, confidence=0.3), at_rest)]
+    found = find_all(video([*frames, look(1.0, at_rest), look(1.5)]), [], [], RULES)
+    told = {track.text: [check.verdict for check in track.checks] for track in found.texts}
+    assert told["보험료 9,9"] == ["cannot_tell", "met", "met"]
+    assert told["출연 홍길동"] == told["흐린"] == ["cannot_tell"] * 3
+    assert told["작은 글자"] == ["cannot_tell", "not_met", "not_met"], "print at rest on the edge is whole"
+    assert found.smallest_text is not None and found.smallest_text.text == "작은 글자"
+
+
 def test_without_rules_nothing_is_held_against_any() -> None:
     found = find_all(shown([NOTICE] * 3), [NOTICE], [], None)
     assert not found.checks and not found.phrases[0].checks and not found.texts[0].checks

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from sam2_mcp_worker.checks.exposure import Check, Exposures, minimum_height, minimum_height_share, minimum_time
 from sam2_mcp_worker.checks.rule_packs import VideoRules
@@ -27,6 +28,13 @@ def time_checks(rules: VideoRules | None, exposures: Exposures) -> tuple[Check, 
     if rules is None or rules.min_exposure_s is None or not exposures.shown:
         return ()
     return (minimum_time(exposures, rules.min_exposure_s),)
+
+
+def doubted(checks: Sequence[Check], verdicts: Container[str], reason: str) -> tuple[Check, ...]:
+    """The checks with those of these verdicts taken back: what they rest on is not sure."""
+    return tuple(
+        replace(check, verdict="cannot_tell", reason=reason) if check.verdict in verdicts else check for check in checks
+    )
 
 
 def smallest_place(places: Sequence[Place], exposures: Exposures) -> Place | None:

@@ -18,11 +18,8 @@ from sam2_mcp_worker.engines.vision_errors import VisionError
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Job
 from sam2_mcp_worker.pipelines.inspect_video import (
-    MAX_PHRASE_CHARS,
-    MAX_PHRASES,
     Request,
     VideoInspection,
-    checked_phrases,
     inspect_video,
     reading_notes,
 )
@@ -113,7 +110,8 @@ async def test_a_repeated_call_costs_nothing_also_after_a_restart(folder: Path, 
         agent = Agent(worker, spot)
         first = await agent.call(0.1, end_s=3.6)
         assert sum(usage.usd for usage in first.spent.values()) == pytest.approx(COST.usd * len(agent.eyes.asked))
-        again = await agent.call(0.1, end_s=3.6, phrases=["다른 문구"])
+        again = await agent.call(0.1, end_s=3.6, phrases=["다른 문구", " 다른  문구 "])
+        assert list(states(again)) == ["다른 문구"] and len(again.told.findings.phrases) == 1, "asked for once"
         assert not again.spent, "other phrases need no other frames"
     async with running(folder) as worker:
         agent = Agent(worker, spot)
@@ -224,15 +222,3 @@ def test_how_frames_were_read_is_said_once_a_reason() -> None:
     job.coverage.mark_done(3, SegmentLooks((), again="the reader crashed"))
     del job.coverage.done[1]
     assert reading_notes(job)[-1] == "calling again later may give more: the reader crashed"
-
-
-def test_phrases_are_trimmed_and_asked_once_each() -> None:
-    assert checked_phrases([" 만기  환급금 ", "만기 환급금", "보장\n내용"]) == ("만기 환급금", "보장 내용")
-
-
-@pytest.mark.parametrize(
-    "wrong", [[""], ["※!"], ["가" * (MAX_PHRASE_CHARS + 1)], [f"문구 {i}" for i in range(MAX_PHRASES + 1)]]
-)
-def test_phrases_that_cannot_be_looked_for_are_refused(wrong: list[str]) -> None:
-    with pytest.raises(WorkerError, match=r"phrase_invalid|too_many_phrases"):
-        checked_phrases(wrong)

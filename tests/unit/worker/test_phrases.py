@@ -190,7 +190,7 @@ def test_any_jumble_of_digits_and_units_has_values(text: str) -> None:
 
 
 def test_phrases_of_a_call_are_checked() -> None:
-    assert [phrase.text for phrase in checked_phrases([" 보험금  지급 ", "1억원"])] == ["보험금 지급", "1억원"]
+    assert [phrase.text for phrase in checked_phrases([" 보험금  지급 ", "보장\n내용"])] == ["보험금 지급", "보장 내용"]
     for given_phrases, code in [
         (["가나"] * (MAX_PHRASES + 1), "too_many_phrases"),
         (["  "], "phrase_invalid"),

@@ -26,6 +26,7 @@ from tests.fakes.speech_sounds import (
     repeat_sound,
     said,
     silence,
+    sound_frames,
     write_film,
     write_sound,
 )
@@ -232,10 +233,11 @@ async def test_the_clock_of_a_film_is_that_of_its_pictures(desk: Desk) -> None:
     assert facts.has_video and facts.start_s == pytest.approx(1.5, abs=0.03)
     assert lag_s(ADVERT, heard([one])) == pytest.approx(1.5, abs=0.03)
     assert one.silent[0].loudness_dbfs is None and one.silent[0].end_s == pytest.approx(1.5, abs=0.03)
-    early = write_film(desk.folder / "early.mkv", ADVERT, picture_begins_s=0.5)
-    facts, [one] = await desk.all(early)
-    assert facts.start_s == pytest.approx(-0.5, abs=0.03) and one.start_s == facts.begins_s == facts.start_s
-    assert lag_s(ADVERT, heard([one], -1.0)) - 1.0 == pytest.approx(-0.5, abs=0.03)
+    for name, early_s in (("early.mkv", 0.5), ("early.mp4", 2.0)):
+        early = write_film(desk.folder / name, ADVERT, picture_begins_s=early_s)
+        facts, [one] = await desk.all(early)
+        assert facts.start_s == pytest.approx(-early_s, abs=0.03) and one.start_s == facts.begins_s == facts.start_s
+        assert lag_s(ADVERT, heard([one], -3.0)) - 3.0 == pytest.approx(-early_s, abs=0.03)
 
 
 async def test_channels_that_cancel_each_other_are_heard_and_so_is_a_single_one(desk: Desk) -> None:
@@ -289,12 +291,36 @@ async def test_a_decoder_that_cannot_even_be_set_up_is_damage_and_no_failure(des
     assert (await desk.refused(bytes(data))).code == "sound_damaged"
 
 
-async def test_a_file_that_was_cut_off_says_how_long_it_claims_to_be(desk: Desk) -> None:
-    path = write_sound(desk.folder / "a.flac", ADVERT, codec="flac")
+@pytest.mark.parametrize(
+    ("name", "codec", "rate_hz"),
+    [("a.flac", "flac", 16_000), ("a.wav", "pcm_s16le", 16_000), ("a.mp3", "libmp3lame", 44_100)]
+    + [("a.webm", "libopus", 48_000), ("a.flv", "libmp3lame", 44_100)],
+)
+async def test_a_file_that_was_cut_off_says_how_long_it_claims_to_be(
+    desk: Desk, name: str, codec: str, rate_hz: int
+) -> None:
+    path = write_sound(desk.folder / name, ADVERT, codec=codec, rate_hz=rate_hz)
+    assert (await desk.probe(path)).stated_end_s is None
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     facts, _ = await desk.all(path)
-    assert facts.stated_end_s == pytest.approx(ADVERT.length_s, abs=0.01)
+    assert facts.stated_end_s == pytest.approx(ADVERT.length_s, abs=0.06)
     assert facts.end_s < ADVERT.length_s - 0.5
+
+
+async def test_a_guessed_length_of_an_mp3_and_a_longer_film_are_no_claim_that_sound_is_missing(desk: Desk) -> None:
+    varying = join(silence(5), noise(5))
+    with av.open(desk.folder / "a.mp3", "w", options={"write_xing": "0"}) as out:
+        track: Any = out.add_stream("libmp3lame", rate=44_100, layout="mono")
+        track.codec_context.options = {"global_quality": "200", "flags": "+qscale"}
+        for frame in sound_frames(varying.samples[None, :]):
+            out.mux(track.encode(frame))
+        out.mux(track.encode(None))
+    facts = await desk.probe(desk.folder / "a.mp3")
+    assert facts.end_s == pytest.approx(10, abs=0.1) and facts.stated_end_s is None
+    film = write_film(desk.folder / "a.mkv", ADVERT, picture_begins_s=ADVERT.length_s)
+    assert (await desk.probe(film)).stated_end_s is None
+    film.write_bytes(film.read_bytes()[: film.stat().st_size // 3])
+    assert (await desk.probe(film)).stated_end_s is not None
 
 
 async def test_an_end_that_nobody_looked_for_is_told_as_missing_or_as_unheard(
@@ -360,7 +386,8 @@ async def test_files_without_sound_that_can_be_heard_are_named(desk: Desk) -> No
     assert "pictures and no sound" in (error := await desk.refused(silent_film)).what
     assert error.code == "no_audio_stream"
     assert (await desk.refused(b"")).code == "sound_damaged"
-    assert (await desk.refused(b"%PDF-1.7 ....")).what == "the file is a PDF"
+    pdf = await desk.refused(b"%PDF-1.7 ....")
+    assert (pdf.what, pdf.next_step) == ("the file is a PDF", "Use inspect_pdf for it")
     assert (await desk.refused(b"#EXTM3U\nhttp://example.org/a.mp3")).code == "unsupported_sound"
     assert "not a recording" in (await desk.refused(b"only words, and no sound at all")).what
     wav = write_sound(desk.folder / "a.wav", silence(0.5))
@@ -373,6 +400,16 @@ async def test_files_without_sound_that_can_be_heard_are_named(desk: Desk) -> No
     assert (await desk.refused(bytes(data))).code == "sound_damaged"
     m4a = write_sound(desk.folder / "a.m4a", ADVERT, codec="aac", rate_hz=48_000)
     assert "cut off" in (await desk.refused(m4a.read_bytes()[:9000])).what
+
+
+async def test_more_channels_than_can_be_mixed_are_no_failure_of_ours(desk: Desk) -> None:
+    path = desk.folder / "a.wav"
+    with wave.open(str(path), "wb") as out:
+        out.setnchannels(64)
+        out.setsampwidth(2)
+        out.setframerate(RATE_HZ)
+        out.writeframes(bytes(64 * 2 * RATE_HZ))
+    assert (await desk.refused(path)).code == "sound_damaged"
 
 
 async def test_encrypted_sound_is_named(desk: Desk) -> None:

@@ -66,9 +66,11 @@ _SIGNATURES = {
     b"<!doc": "an HTML page",
     b"<html": "an HTML page",
     b"pk\x03\x04": "a ZIP archive or office document",
-    b"\x89png": "a PNG picture (use read_text or segment_image)",
-    b"\xff\xd8\xff": "a JPEG picture (use read_text or segment_image)",
+    b"\x89png": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
 }
+# What takes files that are no recordings: to convert them would show nothing that moves.
+_OTHER_TOOLS = {"PDF": "Use inspect_pdf for it", "picture": "Use inspect_image, read_text or segment_image for it"}
 _PICTURE_BRANDS = (b"heic", b"heix", b"mif1", b"msf1", b"avif")
 
 
@@ -208,18 +210,19 @@ def _unreadable(head: bytes, error: Exception, wording: Wording) -> WorkerError:
         return wording.damaged(what, error)
     if head[:4] in (b"\x1a\x45\xdf\xa3", b"FLV\x01") or head[8:11] == b"AVI":
         return wording.damaged(f"the beginning of this {wording.thing} cannot be read", error)
+    guess = _guess(head, wording.thing)
     return WorkerError(
         wording.unsupported_code,
-        f"the file is {_guess(head, wording.thing)}",
+        f"the file is {guess}",
         rule=f"accepted are {wording.accepted}",
-        next_step=f"Convert it to {wording.convert_to}",
+        next_step=_OTHER_TOOLS.get(guess.split()[-1], f"Convert it to {wording.convert_to}"),
         private=repr(error),
     )
 
 
 def _guess(head: bytes, thing: str) -> str:
     if head[4:8] == b"ftyp" or head[8:12] == b"WEBP":
-        return "a picture (use read_text or segment_image)"
+        return "a picture"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for signature, name in _SIGNATURES.items():
         if start.startswith(signature):

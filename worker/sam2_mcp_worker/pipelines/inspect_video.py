@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-import unicodedata
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 
+from sam2_mcp_worker.checks.phrases import checked_phrases
 from sam2_mcp_worker.checks.rule_packs import VideoRules
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.errors import WorkerError
@@ -52,9 +52,6 @@ TOOL = "inspect_video"
 FINISH_S = 3.0
 FINISH_LINE_S = 15e-6
 FINISH_SHARE = 0.4
-MAX_PHRASES = 20
-# The longest mandatory sentence seen has 150; a page of text that is given by mistake is refused.
-MAX_PHRASE_CHARS = 500
 
 Progress = Callable[[int, int], Awaitable[None]]
 
@@ -101,7 +98,8 @@ async def inspect_video(services: Services, request: Request, progress: Progress
         WorkerError: the source, a label, a phrase, a time or the cursor is wrong, or the file is no readable video.
     """
     deadline = current_deadline()
-    labels, phrases = wanted_labels(services, request.labels), checked_phrases(request.phrases)
+    labels = wanted_labels(services, request.labels)
+    phrases = tuple(dict.fromkeys(phrase.text for phrase in checked_phrases(request.phrases)))
     stored = await services.sources.resolve(request.source)
     facts = await facts_of(services, stored)
     asked = plan_range(
@@ -158,31 +156,6 @@ async def inspect_video(services: Services, request: Request, progress: Progress
     finished = looks.complete and not told.texts_waiting
     cursor = None if finished else to_cursor(TOOL, cursor_key, told.after)
     return VideoInspection(video, looks, account, findings, told, names, choice, notes, artifacts, spent, cursor)
-
-
-def checked_phrases(given: Sequence[str]) -> tuple[str, ...]:
-    """The phrases, composed and with single spaces, each once.
-
-    Raises:
-        WorkerError: phrase_invalid, too_many_phrases.
-    """
-    phrases = list(dict.fromkeys(" ".join(unicodedata.normalize("NFC", one).split()) for one in given))
-    if len(phrases) > MAX_PHRASES:
-        raise WorkerError(
-            "too_many_phrases",
-            f"{len(phrases)} phrases were asked for",
-            rule=f"at most {MAX_PHRASES} in one call",
-            next_step="ask for the rest in a further call: the frames are not read again",
-        )
-    for phrase in phrases:
-        if not any(character.isalnum() for character in phrase) or len(phrase) > MAX_PHRASE_CHARS:
-            raise WorkerError(
-                "phrase_invalid",
-                f"the phrase {phrase[:40]!r} has {len(phrase)} characters",
-                rule=f"1-{MAX_PHRASE_CHARS} characters with a letter or digit among them",
-                next_step="give each phrase as it should be read on screen",
-            )
-    return tuple(phrases)
 
 
 def _tile_count(services: Services, facts: VideoFacts, asked: ScanPlan) -> int:

@@ -8,7 +8,8 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
-from sam2_mcp_worker.pipelines.inspect_video import MAX_PHRASES, Request, VideoInspection, inspect_video
+from sam2_mcp_worker.checks.phrases import MAX_PHRASES
+from sam2_mcp_worker.pipelines.inspect_video import Request, VideoInspection, inspect_video
 from sam2_mcp_worker.pipelines.video_delivery import MAX_CUTS, told_checks, told_smallest
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools.inspect_image import NotAvailableModel

@@ -18,7 +18,7 @@ from typing import Any
 from sam2_mcp_worker.execution.port import TaskRunner
 
 # Part of every cache key: raise it when the same file gives other stretches or pieces.
-SOUND_VERSION = 1
+SOUND_VERSION = 2
 # Voice activity costs 43 ms of processor time for a second of sound: a stretch takes the one scan child 3 s, after
 # which other jobs get their turn.
 STRETCH_S = 60.0

@@ -22,6 +22,7 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media import sound_cuts
 from sam2_mcp_worker.media.audio import LEVEL_S, SAMPLE_RATE_HZ
 from sam2_mcp_worker.media.sound_cuts import FRAME_SAMPLES
+from sam2_mcp_worker.media.sound_end import cut_off_at_s
 from sam2_mcp_worker.media.sound_file import SOUND, OpenSound, open_sound
 from sam2_mcp_worker.media.sound_packets import first_sound_s, timed_packets
 from sam2_mcp_worker.media.sound_reader import Lap, LapReader
@@ -33,9 +34,6 @@ SCAN_S = 5.0
 # An hour of packets is passed over in 1 s, but in some containers with all pictures between them: after this time other
 # jobs get their turn.
 PASS_S = 4.0
-# A file that ends this much before it says it does was cut off; video_child.py has the same for pictures.
-_CUT_OFF_S = 0.5
-_CUT_OFF_SHARE = 0.02
 # Two calls at once each go on where they were; the third opens its file anew.
 _FILES_KEPT = 2
 _DECIMALS = 6
@@ -52,7 +50,7 @@ def sound_probe(params: dict[str, Any]) -> dict[str, Any]:
     if start_s is None:
         raise SOUND.damaged("nothing of this sound can be decoded: it is damaged or empty")
     with open_sound(path) as sound:
-        facts = _facts(sound, start_s) | _ends(sound, start_s)
+        facts = _facts(sound, start_s) | _ends(sound, path, start_s)
     length_s = facts["end_s"] - min(0.0, start_s)
     if length_s > params["max_s"]:
         raise WorkerError(
@@ -228,13 +226,15 @@ def _facts(sound: OpenSound, start_s: float) -> dict[str, Any]:
     }
 
 
-def _ends(sound: OpenSound, start_s: float) -> dict[str, Any]:
+def _ends(sound: OpenSound, path: Path, start_s: float) -> dict[str, Any]:
     """Where the sound ends, by its packets or, where they are too many to be looked through, by the header."""
     stops_s = time.monotonic() + SCAN_S
-    end_s, stated_s = start_s, sound.stated_end_s or start_s
+    end_s, sound_bytes, first_byte = start_s, 0, None
     for timed in timed_packets(sound):
         end_s = max(end_s, timed.end_s)
+        sound_bytes += timed.packet.size
+        first_byte = timed.packet.pos if first_byte is None else first_byte
         if time.monotonic() > stops_s:
-            return {"end_s": round(max(end_s, stated_s), _DECIMALS), "stated_end_s": None}
-    cut_off = sound.states_end and stated_s - end_s > max(_CUT_OFF_S, _CUT_OFF_SHARE * stated_s)
-    return {"end_s": round(end_s, _DECIMALS), "stated_end_s": round(stated_s, 3) if cut_off else None}
+            return {"end_s": round(max(end_s, sound.stated_end_s or start_s), _DECIMALS), "stated_end_s": None}
+    claimed_s = cut_off_at_s(sound, path, end_s, sound_bytes, first_byte or 0)
+    return {"end_s": round(end_s, _DECIMALS), "stated_end_s": None if claimed_s is None else round(claimed_s, 3)}

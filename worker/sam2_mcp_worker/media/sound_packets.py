@@ -72,7 +72,9 @@ def timed_packets(sound: OpenSound) -> Iterator[TimedPacket]:
     usual_s = (context.frame_size or 1024) / (context.sample_rate or 48_000)
     shift_s = follows_s = 0.0
     leap: TimedPacket | None = None
-    for packet in _packets(sound):
+    for number, packet in enumerate(_packets(sound)):
+        if number == 0 and packet.pts is not None:  # sound may begin long before the first frame
+            follows_s = min(0.0, packet.pts * base_s - zero_s)
         stamped_s = follows_s if packet.pts is None else packet.pts * base_s - zero_s + shift_s
         length_s = (packet.duration or 0) * base_s or usual_s
         if leap is not None:
@@ -171,7 +173,13 @@ class _Leveller:
         start_s = packet_s if frame.pts is None else float(frame.pts * (frame.time_base or 0))
         if not _RATES_HZ[0] <= frame.sample_rate <= _RATES_HZ[1]:
             return Block(start_s, 0, None, start_s)
-        native = self._native(frame)
+        try:
+            native = self._native(frame)
+        except av.MemoryError as error:
+            raise MemoryError from error
+        except av.FFmpegError:  # 64 channels and more are not mixed
+            self._same = None
+            return Block(start_s, 0, None, start_s + frame.samples / frame.sample_rate)
         return Block(start_s, frame.sample_rate, native, start_s + native.shape[1] / frame.sample_rate)
 
     def _native(self, frame: AudioFrame) -> Samples:

@@ -293,8 +293,13 @@ async def test_a_decoder_that_cannot_even_be_set_up_is_damage_and_no_failure(des
 
 @pytest.mark.parametrize(
     ("name", "codec", "rate_hz"),
-    [("a.flac", "flac", 16_000), ("a.wav", "pcm_s16le", 16_000), ("a.mp3", "libmp3lame", 44_100)]
-    + [("a.webm", "libopus", 48_000), ("a.flv", "libmp3lame", 44_100)],
+    [
+        ("a.flac", "flac", 16_000),
+        ("a.wav", "pcm_s16le", 16_000),
+        ("a.mp3", "libmp3lame", 44_100),
+        ("a.webm", "libopus", 48_000),
+        ("a.flv", "libmp3lame", 44_100),
+    ],
 )
 async def test_a_file_that_was_cut_off_says_how_long_it_claims_to_be(
     desk: Desk, name: str, codec: str, rate_hz: int

@@ -77,7 +77,7 @@ def _all_tracks_end_s(sound: OpenSound, path: Path) -> float:
 
 
 def _guessed(sound: OpenSound, claimed_s: float, sound_bytes: int, first_byte: int) -> bool:
-    """Whether the length is the size of the file by the rate of its first frame, which says nothing of a varying one."""
+    """Whether the length is only the size of the file by the rate of its first frame: false where the rate varies."""
     guess_bytes = claimed_s * (sound.stream.codec_context.bit_rate or 0) / 8
     most_bytes = sound.container.size - first_byte
     return sound_bytes * (1 - _GUESS_SHARE) <= guess_bytes <= most_bytes * (1 + _GUESS_SHARE)

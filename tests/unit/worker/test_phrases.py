@@ -90,6 +90,48 @@ def test_other_numbers_and_negations_are_altered_however_alike_the_rest(phrase: 
     assert (match.state, match.differences) == ("altered", said)
 
 
+@pytest.mark.parametrize(
+    ("phrase", "page", "said"),
+    [
+        ("보험금을 지급합니다", "보험금을 지급하지 않습니다", "(nothing) -> 않"),
+        ("예금자보호법에 따라 보호됩니다", "예금자보호법에 따라 보호되지 않습니다", "(nothing) -> 않"),
+        ("예금자보호법에 따라 보호됩니다", "예금자보호법에 따라 보호 안 됩니다", "(nothing) -> 안"),
+        ("보험금을 지급합니다", "보험금을 미지급합니다", "(nothing) -> 미"),
+        ("갱신형 암보험 보장", "비갱신형 암보험 보장", "(nothing) -> 비"),
+        ("가능합니다", "중도 인출 불가능합니다", "(nothing) -> 불가"),
+        ("무배당 종신보험", "유배당 종신보험", "무 -> 유"),
+        ("만 20세 이상 가입 가능", "만 20세 이하 가입 가능", "이상 -> 이하"),
+        ("최저 연 2.5% 보증", "최고 연 2.5% 보증", "최저 -> 최고"),
+        ("월 보험료 인상 가능", "월 보험료 인하 가능", "인상 -> 인하"),
+        ("천만원 보장합니다 지금", "백만원 보장합니다 지금", "천만 -> 백만"),
+        ("이십만원 할인 제공합니다", "삼십만원 할인 제공합니다", "이십만 -> 삼십만"),
+        ("연 3.5% 확정금리 제공", "연 -3.5% 확정금리 제공", "3.5 -> -3.5"),
+        ("You can withdraw anytime", "You can’t withdraw anytime", "(nothing) -> n’t"),
+        ("guaranteed return 5%", "non-guaranteed return 5%", "(nothing) -> non-"),
+    ],
+)
+def test_what_says_the_opposite_is_altered_also_at_the_edge_of_a_phrase(phrase: str, page: str, said: str) -> None:
+    match = found(phrase, (page,))
+    assert (match.state, match.differences) == ("altered", (said,))
+
+
+def test_what_is_denied_right_behind_is_for_a_person_to_look_at_and_what_stands_apart_is_not() -> None:
+    assert found("최대 1억원 보장", ("최대 1억원 보장 아님",)).state == "review"
+    assert found("최대 1억원 보장", ("최대 1억원 보장, 아님",)).state == "present"
+    assert found("최대 1억원 보장", ("최대 1억원 보장 상품이 아님",)).state == "present"
+    assert found("최대 1억원 보장", ("없음", "최대 1억원 보장", "아님")).state == "present"
+    assert found("중도 인출 가능합니다", ("수수료 불가 중도 인출 가능합니다",)).state == "present"
+
+
+def test_a_bad_reading_of_an_opposite_is_for_a_person_to_look_at() -> None:
+    match = found(
+        "만 20세 이상 고객이라면 누구나 병력에 관계하지 아니하고 간편하게 가입",
+        ("만 20세 이하 컔튦이라면 누구나 쨘력에 떣떴하지 아니퇔근 간툐하게 가입",),
+    )
+    assert (match.state, match.differences) == ("review", ("이상 -> 이하",))
+    assert found("만 20세 이상 가입 가능", ("만 20세 이싱 가입 가능",)).state == "present"
+
+
 def test_what_differs_in_badly_read_text_may_be_a_slip_and_is_for_a_person_to_look_at() -> None:
     page = tuple(misread(line, 0.2, seed=3) for line in PAGE)
     assert (found(DEPOSITS, page).state, found(DEPOSITS, page).differences) == ("review", ("1억 -> 1",))
@@ -173,6 +215,14 @@ def test_a_match_always_lies_within_the_lines(phrase: str, lines: list[str]) -> 
         ("보험금 지급 없음", ["없"]),
         ("환불가능", []),
         ("cannot", ["cannot"]),
+        ("월 9,\n900원", ["9900"]),
+        ("9,\n9000원", ["9", "9000"]),
+        ("−3.5%, 1-2, - 4, 제-5호", ["-3.5", "1", "2", "4", "5"]),
+        ("천만 원, 오백원, 수백만원", ["10000000", "500"]),
+        ("l인당 5천만", ["1", "50000000"]),
+        ("비용, 무료, 경비보장", []),
+        ("비갱신, 불포함, 일부지급, 부지급", ["비", "불", "부"]),
+        ("보호 안 됨, 안됩니다, 안내, 방안 하나", ["안", "안"]),
     ],
 )
 def test_numbers_are_the_same_however_they_are_written(text: str, values: list[str]) -> None:

@@ -109,6 +109,13 @@ def test_short_phrases_and_phrases_over_short_lines_are_found(shown_text: str, a
     assert phrase(shown([shown_text]), asked).state == state
 
 
+def test_a_line_below_that_turns_a_phrase_into_its_opposite_is_part_of_what_was_read() -> None:
+    asked = "해지하실 때에도 보험금을 지급합니다"
+    assert phrase(shown(["해지하실 때에도 보험금을 지급하지"]), asked).state == "shown"
+    assert phrase(shown(["해지하실 때에도 보험금을 지급하지|않습니다"]), asked).state == "altered"
+    assert phrase(shown(["해지하실 때에도 보험금을 지급합니댜|않습니다"]), asked).state == "shown"
+
+
 def test_of_a_phrase_that_was_not_found_the_closest_line_is_told() -> None:
     found = phrase(shown(["월 보험료 9,900원", "아무 말"]), "월 9,900원")
     assert (found.state, found.read_as) == ("not_shown", "월 보험료 9,900원") and 0.5 < found.score < 0.8

@@ -8,23 +8,47 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 _SMALL_UNITS = {"십": 10, "백": 100, "천": 1_000}
 _LARGE_UNITS = {"만": 10_000, "억": 100_000_000, "조": 1_000_000_000_000}
-_DIGITS = r"\d+(?:[.,]\d+)*"
+# The last group of three may stand on the next line.
+_DIGITS = r"\d+(?:[.,]\d+|,\n\d{3}(?!\d))*"
 _UNIT = "[십백천만억조]"
 # Spaces are kept or lost by readers as they like: "1 억 5천만" is one amount, "1억 2026" two.
 _AMOUNT = rf"{_DIGITS}(?:\s?{_UNIT}+(?:{_DIGITS}|\s{_DIGITS}(?=\s?{_UNIT}))?)*"
+# A sign stands at the beginning of a word and right before its number; a bullet has a space behind it.
+_SIGN = r"(?<![\w.,%)\]])[-\u2212]"
+# "천만원", "이십만원": the whole word is the amount.
+_SPELLED = r"(?<![가-힣\d])[일이삼사오육칠팔구십백천만억조]*[십백천만억조](?=\s?원)"
+_ONES = {syllable: str(number) for number, syllable in enumerate("일이삼사오육칠팔구", start=1)}
+# One syllable in front turns these into their opposite. Other words begin with it as well, so they are named.
+_TURNED = (
+    r"(?<![가-힣])(?:비(?=갱신|보장|과세|급여|흡연|확정)|[무유](?=배당|진단|심사|해지|해약)|불(?=포함|인정|승인|충분)"
+    r"|부(?=지급|담보))|미(?=지급|보장|포함|가입|적용|환급)"
+)
 # Of several syllables only those that no two words make where they meet ("보험금 지급" holds 금지).
-_NEGATION = r"않|아니|없|못|(?<!환)불가|제외|n[o']t\b|cannot|\b(?:without|no|never)\b"
-_TOKEN = re.compile(rf"(?P<number>{_AMOUNT})|(?P<negation>{_NEGATION})", re.IGNORECASE)
+_NEGATION = (
+    rf"않|아니|아님|없|못|(?<!환)불가|제외|(?<![가-힣])안(?=\s?(?:되|됩|된|될|됨|돼|하|합|한|할|함|해))|{_TURNED}"
+    r"|n[o'\u2019]t\b|cannot|\b(?:without|no|never)\b|\bnon-?(?=[a-z])|\bun(?=guaranteed|insured|protected)"
+)
+_TOKEN = re.compile(rf"(?P<number>{_SIGN}?{_AMOUNT}|{_SPELLED})|(?P<negation>{_NEGATION})", re.IGNORECASE)
+# Words that say the opposite of one another, or something else, of the same number: within a group those that differ
+# are never the same. Slips do not turn one into another, so a missing one alone says nothing.
+_OPPOSITES = (
+    ("이상", "이하", "미만", "초과", "이내"),
+    ("최고|최대", "최저|최소"),
+    ("인상", "인하"),
+    ("증가", "감소"),
+    ("유료", "무료"),
+)
 _PART = re.compile(rf"({_DIGITS})?({_UNIT}*)")
 # Letters that readers give for digits, where a digit or a unit stands beside them.
 _LIKE_ZERO = re.compile(r"(?<=\d)[oO]|[oO](?=[.,]?\d)")
-_LIKE_ONE = re.compile(r"(?<=\d)[lI|]|(?<![A-Za-z])[lI|](?=[.,]?\d|\s?[십백천만억조%])")
+_LIKE_ONE = re.compile(r"(?<=\d)[lI|]|(?<![A-Za-z])[lI|](?=[.,]?\d|\s?(?:[십백천만억조%]|인당|개월))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +59,7 @@ class Token:
     value: str
     start: int
     end: int
+    negation: bool = False
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -43,7 +68,8 @@ def tokens_of(text: str) -> list[Token]:
     tokens: list[Token] = []
     for match in _TOKEN.finditer(digits):
         if match["negation"]:
-            tokens.append(Token(match[0], match[0].casefold(), match.start(), match.end()))
+            value = match[0].casefold().replace("\u2019", "'")
+            tokens.append(Token(match[0], value, match.start(), match.end(), negation=True))
         else:
             tokens += _numbers(match[0], match.start())
     return tokens
@@ -60,6 +86,23 @@ def differences(wanted: Sequence[Token], found: Sequence[Token]) -> tuple[str, .
     return tuple(said)
 
 
+def opposed(wanted: str, found: str) -> tuple[str, ...]:
+    """Words of one text instead of which their opposites stand in the other, "이상 -> 이하" each."""
+    said: list[str] = []
+    for group in _OPPOSITES:
+        before, after = (Counter(dict(_counted(group, text))) for text in (wanted, found))
+        lost, new = before - after, after - before
+        if lost and new:
+            said.append(f"{' '.join(sorted(lost))} -> {' '.join(sorted(new))}")
+    return tuple(said)
+
+
+def _counted(group: Sequence[str], text: str) -> Iterator[tuple[str, int]]:
+    """How often each word stands there; spaces are kept or lost by readers as they like."""
+    plain = "".join(text.split())
+    return ((words.partition("|")[0], len(re.findall(words, plain))) for words in group)
+
+
 def only_units_lost(wanted: Sequence[Token], found: Sequence[Token]) -> bool:
     """Whether the same digits stand there and some only lack their unit ("1억" read as "1"): one misread syllable."""
     return len(wanted) == len(found) and all(
@@ -72,7 +115,8 @@ def _numbers(text: str, start: int) -> list[Token]:
     """One amount ("1억5천만" and "150,000,000" alike), or the parts of a date, version or range ("2026.01.02")."""
     if re.fullmatch(r"\d+(?:\.\d+){2,}", text):
         return [Token(part[0], str(int(part[0])), start + part.start(), start + part.end()) for part in _digits(text)]
-    return [Token(text, _plain(_amount(text)), start, start + len(text))]
+    sign = "-" if text[0] in "-\u2212" else ""
+    return [Token(text, sign + _plain(_amount(text.lstrip("-\u2212"))), start, start + len(text))]
 
 
 def _digits(text: str) -> list[re.Match[str]]:
@@ -82,7 +126,8 @@ def _digits(text: str) -> list[re.Match[str]]:
 def _amount(text: str) -> Decimal:
     """The value of digits with Korean units: each large unit multiplies what was gathered since the one before."""
     total = section = Decimal(0)
-    for digits, units in _PART.findall("".join(text.split())):
+    plain = "".join(_ONES.get(syllable, syllable) for syllable in "".join(text.split()))
+    for digits, units in _PART.findall(plain):
         value = Decimal(_without_separators(digits)) if digits else Decimal(1)
         for unit in units:
             if unit in _SMALL_UNITS:

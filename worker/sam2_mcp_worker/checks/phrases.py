@@ -17,7 +17,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from sam2_mcp_worker.checks.phrase_tokens import Token, differences, only_units_lost, tokens_of
+from sam2_mcp_worker.checks.phrase_tokens import Token, differences, only_units_lost, opposed, tokens_of
 from sam2_mcp_worker.errors import WorkerError
 
 # Likeness of phrases of LONG_LETTERS and more (vision.md 6: present with 45 % of the syllables wrong 0.65 at least,
@@ -44,6 +44,10 @@ EDGE_MIN_LETTERS = 4
 # The longest mandatory wording known (protection of deposits) has 190 characters.
 MAX_PHRASE_CHARS = 300
 MAX_PHRASES = 20
+# A negation that turns the last word of a phrase stands this near behind it: "지급하|지 않습니다", "보장 아님".
+DENIED_CHARS = 3
+# What ends a sentence, a clause or a line.
+_ENDS = frozenset(".,!?;:)]|/\n")
 # Places of one phrase in one frame that are looked at for the right numbers.
 MAX_PLACES = 8
 
@@ -185,7 +189,11 @@ def _described(phrase: Phrase, page: _Page, score: float, start: int, end: int) 
         return PhraseMatch("review", score, lines, read_as)
     others = _other_tokens(phrase, page, start, end)
     if others is None:
-        return PhraseMatch("present", score, lines, read_as)
+        unlike = opposed(phrase.text, read_as) or _turned(phrase, page, first, last)
+        if not unlike:
+            denied = _denied(phrase, page, last)
+            return PhraseMatch("review" if denied else "present", score, lines, read_as, denied)
+        return PhraseMatch("altered" if score >= ALTERED else "review", score, lines, read_as, unlike)
     doubtful = score < ALTERED or only_units_lost(phrase.tokens, others)
     unlike = differences(phrase.tokens, others)
     return PhraseMatch("review" if doubtful else "altered", score, lines, read_as, unlike)
@@ -216,6 +224,26 @@ def _other_tokens(phrase: Phrase, page: _Page, start: int, end: int) -> list[Tok
         if [token.value for token in taken] == wanted and all(token in taken for token in deep):
             return None
     return _between(page, start, end - 1)
+
+
+def _turned(phrase: Phrase, page: _Page, first: int, last: int) -> tuple[str, ...]:
+    """Negations that the phrase lacks and that stand in it, or in front of it without a space: "비갱신형"."""
+    found = [token for token in _new_negations(phrase, page) if token.start < last and token.end >= first]
+    return tuple(f"(nothing) -> {token.text}" for token in found)
+
+
+def _denied(phrase: Phrase, page: _Page, last: int) -> tuple[str, ...]:
+    """Negations that the phrase lacks and that stand right behind it in the same line and sentence: "보장 아님"."""
+    return tuple(
+        f"(nothing) -> {token.text}"
+        for token in _new_negations(phrase, page)
+        if last <= token.start <= last + DENIED_CHARS and not _ENDS & set(page.text[last : token.start])
+    )
+
+
+def _new_negations(phrase: Phrase, page: _Page) -> list[Token]:
+    wanted = {token.value for token in phrase.tokens if token.negation}
+    return [token for token in page.tokens if token.negation and token.value not in wanted]
 
 
 def _between(page: _Page, first: int, last: int) -> list[Token]:

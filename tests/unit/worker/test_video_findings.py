@@ -137,6 +137,13 @@ def test_the_best_reading_of_any_frame_decides(texts_shown: list[str], state: st
     assert bool(found.places) == (state != "not_shown")
 
 
+@pytest.mark.parametrize(("confidence", "state"), [(0.9, "altered"), (0.7, "review")])
+def test_other_figures_count_as_altered_only_where_the_line_was_read_surely(confidence: float, state: str) -> None:
+    found = phrase(video([look(0, line("심의필 제2026-234호", confidence=confidence))]), "심의필 제2026-1234호")
+    assert (found.state, found.differences) == (state, ("1234 -> 234",))
+    assert ("hard to read" in found.reason) == (state == "review")
+
+
 def test_frames_that_read_it_otherwise_keep_its_exposure_open() -> None:
     altered = "보험금 지급이 제한되지 않습니다"
     found = phrase(shown([NOTICE, NOTICE, altered, NOTICE, ""]))

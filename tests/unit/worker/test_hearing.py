@@ -83,6 +83,18 @@ def test_times_behind_the_end_are_set_to_it_and_words_behind_the_end_are_none() 
     assert lost == []
 
 
+def test_quick_words_of_a_moment_are_believed_and_a_pause_is_counted_from_the_last_word() -> None:
+    moment, long, within = said("네 가입하세요", 1.0, 1.1), said("one two three", 2, 9), said("aside", 3, 4)
+    assert judge([moment, long, within], 10) == ([moment, long, within], [])
+
+
+def test_words_that_are_not_believed_within_others_leave_one_span() -> None:
+    outer, inner = said("a b", 0, 5, log_prob=-2), said("c d", 1, 2, log_prob=-2)
+    assert [(span.start_s, span.end_s) for span in judge([outer, inner], 5)[1]] == [(0, 5)]
+    loop = [said(text, number, number + 0.9) for number, text in enumerate(("Thanks.", "thanks", "THANKS!", "Thanks"))]
+    assert judge(loop, 4)[0] == loop[:1]
+
+
 def test_a_lost_span_ends_where_believed_words_begin() -> None:
     loop, words = said("no " * 90, 1, 7), said("believed", 3, 4)
     believed, lost = judge([loop, words], 7)

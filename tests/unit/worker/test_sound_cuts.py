@@ -51,6 +51,12 @@ def test_the_best_pause_lies_inside_and_in_speech_only_when_there_is_no_pause(vo
 def test_a_short_hesitation_does_not_end_speech_and_a_click_is_none() -> None:
     assert speech_spans(spoken((10, 20), (22, 30), length=40)) == [(10, 30)]
     assert speech_spans(spoken((10, 12), length=40)) == []
+    assert speech_spans(spoken((10, 13), (16, 19), length=40)) == [(10, 13), (16, 19)]  # words of 0.1 s, 0.1 s apart
+
+
+def test_a_doubtful_voice_is_heard_and_a_more_doubtful_one_is_not() -> None:
+    assert speech_spans([0.41] * 5) == [(0, 5)]
+    assert speech_spans([0.39] * 5) == []
 
 
 def test_a_voice_that_fades_is_followed_below_the_threshold_at_which_it_begins() -> None:

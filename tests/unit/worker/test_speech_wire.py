@@ -54,3 +54,12 @@ def test_what_is_no_answer_is_none(body: bytes) -> None:
 )
 def test_a_language_is_known_by_code_or_name(told: object, code: str | None) -> None:
     assert language_code(told) == code
+
+
+def test_times_in_another_unit_do_not_lose_words() -> None:
+    segments = [{"start": 0, "end": 4200, "text": "Read the"}, {"start": 4200, "end": 8000, "text": "terms"}]
+    answers = ({"text": "Read the terms", "segments": segments}, {"segments": segments})  # in milliseconds
+    for answer in answers:
+        transcript = read_transcript(json.dumps(answer).encode(), 9.0)
+        assert transcript is not None and transcript.times == "piece"
+        assert [(one.start_s, one.end_s, one.text) for one in transcript.said] == [(0.0, 9.0, "Read the terms")]

@@ -88,6 +88,8 @@ def test_the_child_reads_only_the_sound_that_we_cut(settings: Settings, tmp_path
     answer = whisper_child.TASKS["transcribe"]({"path": str(piece.path), "language": "en"})
     assert answer["language"] == "en"
     assert answer["said"][0]["text"].strip(" .!").lower() == "yes"
+    with pytest.raises(WorkerError, match="language_unsupported"):
+        whisper_child.transcribe({"path": str(piece.path), "language": "yue"})  # only larger models know it
     piece.path.write_bytes(b"RIFF, but no more than that")
     with pytest.raises(WorkerError, match="no WAV"):
         whisper_child.read_wav(piece.path)

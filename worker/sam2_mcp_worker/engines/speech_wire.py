@@ -18,6 +18,8 @@ MAX_FILE_BYTES = 25 * 1024 * 1024
 # A piece of 30 s comes back as 10 KB with 10 segments: whoever sends so much more is no speech endpoint.
 MAX_ANSWER_BYTES = 512 * 1024
 MAX_SEGMENTS = 1000
+# Engines fill a shorter piece up to that with silence and write words over it. Times behind that are in another unit.
+WINDOW_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,11 @@ def read_transcript(body: bytes, duration_s: float) -> Transcript | None:
     if isinstance(segments, list) and len(segments) > MAX_SEGMENTS:
         return None
     if isinstance(segments, list) and (segments or not text):
-        said = [_said(segment) for segment in segments]
-        if all(said):
-            return Transcript(tuple(one for one in said if one), language, "segments")
+        said = [one for one in map(_said, segments) if one]
+        if len(said) == len(segments):
+            if all(one.start_s <= max(duration_s, WINDOW_S) for one in said):
+                return Transcript(tuple(said), language, "segments")
+            text = text if isinstance(text, str) else " ".join(one.text for one in said)
     if not isinstance(text, str):
         return None
     whole = (Said(0.0, duration_s, text),) if text.strip() else ()

@@ -212,8 +212,12 @@ def _transcript(
 
 
 def _inside(said: Iterable[Said], listening: Listening) -> tuple[Said, ...]:
-    """What was said inside the range, at least in part, in order: a piece may go on beyond it."""
-    found = (one for one in said if one.end_s > listening.start_s and one.start_s < listening.end_s)
+    """What was said inside the range, at least in part, in order: a piece may go on beyond it.
+
+    Words may have no length: those at a border belong to the range that begins there.
+    """
+    begin_s, end_s = listening.start_s, listening.end_s
+    found = (one for one in said if one.start_s < end_s and (one.end_s > begin_s or one.start_s >= begin_s))
     return tuple(sorted(found, key=lambda one: one.start_s))
 
 

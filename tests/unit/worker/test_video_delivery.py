@@ -134,7 +134,7 @@ def test_what_may_still_change_waits_until_the_range_is_complete() -> None:
 
 
 def test_a_cursor_carries_what_was_told_and_fits_its_request_only() -> None:
-    told = Told(17, frozenset({2, 3, 9}))
+    told = Told(17, frozenset({2, 3, 9}), "0123456789ab")
     cursor = to_cursor("inspect_video", KEY, told)
     assert from_cursor(cursor, "inspect_video", KEY, 10) == told
     assert from_cursor(" ", "inspect_video", KEY, 10) == Told()
@@ -151,6 +151,16 @@ def test_showings_are_told_as_many_as_fit_and_the_rest_is_counted() -> None:
     assert small.chars <= 2000
     assert small.labels[0]["surely_s"] == whole.labels[0]["surely_s"] == 40.0
     assert small.labels[0]["exposures_s"][0] == [0.5, 1.0, 2.0, 2.5]
+
+
+def test_where_texts_told_before_are_no_longer_the_first_ones_they_are_told_again_from_the_beginning() -> None:
+    old = deliver(findings((track(1), track(2))), Told(), complete=True, max_chars=40_000, beside=())
+    assert (old.anew, old.after.texts, len(old.after.mark)) == (False, 2, 12)
+    more = deliver(findings((track(1), track(2), track(3))), old.after, complete=True, max_chars=40_000, beside=())
+    assert (more.anew, [text["text"] for text in more.texts]) == (False, ["문구 3"])
+    new = deliver(findings((track(3), track(1), track(2))), old.after, complete=True, max_chars=40_000, beside=())
+    assert (new.anew, [text["text"] for text in new.texts]) == (True, ["문구 3", "문구 1", "문구 2"])
+    assert deliver(findings((track(1),)), old.after, complete=False, max_chars=40_000, beside=()).anew
 
 
 def test_forty_findings_in_a_small_result_are_told_in_brief() -> None:

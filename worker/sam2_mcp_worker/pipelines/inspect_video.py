@@ -53,6 +53,8 @@ FINISH_S = 3.0
 FINISH_LINE_S = 15e-6
 FINISH_SHARE = 0.4
 
+TOLD_ANEW = "frames were read that had failed before: texts are told again from the first one, in place of those before"
+
 Progress = Callable[[int, int], Awaitable[None]]
 
 
@@ -148,11 +150,13 @@ async def inspect_video(services: Services, request: Request, progress: Progress
     account = cover(looks)
     told = deliver(
         findings,
-        Told(before.texts, failed),
+        Told(before.texts, failed, before.mark),
         complete=looks.complete,
         max_chars=services.settings.result_max_chars,
         beside=[notes, told_spans(account.failed), told_spans(account.unreached), findings.cuts_s[:MAX_CUTS]],
     )
+    if told.anew:
+        notes.append(TOLD_ANEW)
     finished = looks.complete and not told.texts_waiting
     cursor = None if finished else to_cursor(TOOL, cursor_key, told.after)
     return VideoInspection(video, looks, account, findings, told, names, choice, notes, artifacts, spent, cursor)

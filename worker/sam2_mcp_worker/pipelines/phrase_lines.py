@@ -83,7 +83,7 @@ class FrameLines:
             key = tuple(numbers[position] for position in positions)
             if key not in known:
                 known[key] = match_phrase(self._phrases[phrase], [self._texts[number] for number in key])
-            # With the lines beside it, what was alike may turn out to say the opposite: "지급하지" and below "않습니다".
+            # With the lines beside it, what was alike may turn out to say the opposite: "지급하지" above "않습니다".
             turned = known[key].state == "altered" and known[key].score >= best[0].score
             if _rank(known[key]) > _rank(best[0]) or turned:
                 best = known[key], tuple(positions[line] for line in known[key].lines)

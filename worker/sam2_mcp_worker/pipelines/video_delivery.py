@@ -6,6 +6,7 @@ are told once each over the calls of a request: those that no later look can cha
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,10 +38,11 @@ REASON_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What earlier calls of a request told: so many texts, and these segments as failed."""
+    """What earlier calls of a request told: so many texts, which `mark` knows again, and these segments as failed."""
 
     texts: int = 0
     failed: frozenset[int] = frozenset()
+    mark: str = ""
 
 
 def from_cursor(cursor: str, tool: str, key: str, segment_count: int) -> Told:
@@ -54,7 +56,7 @@ def from_cursor(cursor: str, tool: str, key: str, segment_count: int) -> Told:
     state = decode_cursor(cursor, tool, key)
     try:
         failed = parse_ranges(state["f"], limit=segment_count) if state.get("f") else []
-        return Told(max(0, int(state["n"])), frozenset(failed))
+        return Told(max(0, int(state["n"])), frozenset(failed), str(state.get("m", "")))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WorkerError(
             "cursor_invalid", "the cursor is damaged", next_step="repeat the call without cursor to start again"
@@ -64,6 +66,8 @@ def from_cursor(cursor: str, tool: str, key: str, segment_count: int) -> Told:
 def to_cursor(tool: str, key: str, told: Told) -> str:
     """A cursor that goes on behind what was told."""
     state: dict[str, Any] = {"n": told.texts}
+    if told.mark:
+        state["m"] = told.mark
     if told.failed:
         state["f"] = number_ranges(sorted(told.failed))
     return encode_cursor(tool, key, state)
@@ -132,12 +136,17 @@ def _brief(facts: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What one call tells: `texts_waiting` more are known; `after` is what was told then, by this call or earlier."""
+    """What one call tells: `texts_waiting` more are known; `after` is what was told then, by this call or earlier.
+
+    `anew` says that texts are told from the first one again: frames that had failed were read since, and what was told
+    before is not the beginning of what is known now.
+    """
 
     findings: ToldFindings
     texts: list[dict[str, Any]]
     texts_waiting: int
     after: Told
+    anew: bool = False
 
 
 def deliver(
@@ -152,9 +161,18 @@ def deliver(
     told = told_findings(findings, max_chars)
     tracks = tellable(findings, complete=complete)
     room = max_chars - told.chars - chars(beside) - FRAME_CHARS
-    texts = next_texts(tracks, before.texts, room, len(findings.labels) + len(findings.phrases))
-    count = before.texts + len(texts)
-    return Delivery(told, texts, max(0, len(tracks) - count), replace(before, texts=count))
+    anew = bool(before.mark) and before.mark != _mark(tracks[: before.texts])
+    start = 0 if anew else before.texts
+    texts = next_texts(tracks, start, room, len(findings.labels) + len(findings.phrases))
+    count = start + len(texts)
+    after = replace(before, texts=count, mark=_mark(tracks[:count]))
+    return Delivery(told, texts, max(0, len(tracks) - count), after, anew)
+
+
+def _mark(tracks: Sequence[TextTrack]) -> str:
+    """What these texts are known by in a cursor; empty for none."""
+    keys = " ".join(track.key for track in tracks)
+    return hashlib.blake2s(keys.encode("ascii"), digest_size=6).hexdigest() if keys else ""
 
 
 def told_text(number: int, track: TextTrack) -> dict[str, Any]:

@@ -156,6 +156,7 @@ async def test_costs_are_told_once_for_each_piece(scene: Scene) -> None:
         ({"language": "klingon"}, "language_unknown"),
         ({"start_s": 5000.0}, "time_outside"),
         ({"start_s": 4.0, "end_s": 2.0}, "time_outside"),
+        ({"start_s": 1.0001, "end_s": 1.0004}, "time_outside"),  # less than a millisecond
         ({"cursor": "abc"}, "cursor_invalid"),
     ],
 )

@@ -92,6 +92,16 @@ def test_where_a_pause_is_all_there_is_before_too_much_it_is_taken() -> None:
     assert [start for start, _ in pieces(voice, [0.0] * 1000)] == [0, 53]
 
 
+def test_with_the_quiet_around_it_a_piece_is_still_not_too_long() -> None:
+    found = pieces(spoken((20, 500), (540, 950), length=1000), [0.0] * 1000)
+    assert found == [(20 - PADDING, 500 + PADDING), (540 - PADDING, 950 + PADDING)]
+
+
+def test_of_pauses_near_the_beginning_the_last_one_is_taken() -> None:
+    voice = spoken((0, 40), (60, 100), (120, 120 + 900), length=1100)
+    assert [start for start, _ in pieces(voice, [0.0] * 1100)] == [0, 113]
+
+
 def test_a_stretch_ends_amid_the_longest_pause_or_at_the_quietest_point() -> None:
     assert best_pause(spoken((0, 100), (110, 300), (340, 500), length=500), [0.0] * 500) == 320
     assert best_pause([0.0] * 100, [0.0] * 100) == 50

@@ -201,6 +201,22 @@ async def test_files_keep_their_addresses_are_made_again_when_swept_and_cost_the
     await services.jobs.close()
 
 
+async def test_words_without_a_length_at_the_beginning_are_told(
+    tmp_path: Path, scanner: ChildPool, recording: Path
+) -> None:
+    ears = ScriptedEars("instant", [Hearing((SpokenSegment(0.0, 0.0, "yes"),))])
+    services = worker(tmp_path, scanner, ears)
+    services.sources._roots = (recording.parent,)
+    first = await listen(services, recording)
+    assert len(first.segments) == SENTENCES
+    at_s = first.segments[1].start_s
+    before, after = Request(str(recording), end_s=at_s), Request(str(recording), start_s=at_s)
+    with deadline_scope(Deadline.after(WHOLE_CALL_S)):
+        assert (await transcribe_audio(services, before)).segments == first.segments[:1]
+        assert (await transcribe_audio(services, after)).segments == first.segments[1:]
+    await services.jobs.close()
+
+
 async def test_what_low_quality_means_is_said_with_the_words(
     tmp_path: Path, scanner: ChildPool, recording: Path
 ) -> None:

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sam2_mcp_worker.pipelines.transcript import Said, SoundSpan, Transcript
+from sam2_mcp_worker.pipelines.transcript import MAX_LISTED_SPANS, Said, SoundSpan, Transcript, listed
 from sam2_mcp_worker.pipelines.transcript_files import LOW_QUALITY, TRANSCRIPT_TYPES, transcript_files
 
 TIME = re.compile(r"(\d+):(\d\d):(\d\d)[.,](\d{3})")
@@ -90,3 +90,19 @@ def test_no_words_break_a_file(raw: list[tuple[float, float, str]], reason: str)
     for start, end in (block.split("\n")[1].split(" --> ") for block in blocks):
         assert TIME.fullmatch(start) and TIME.fullmatch(end) and start < end
     assert len(json.loads(files["json"])["said"]) == len(said)
+
+
+def test_words_before_the_first_frame_keep_their_times_where_a_file_can_hold_them() -> None:
+    words = Transcript("a.mp4", -2.5, 1.0, "ears", False, None, (Said(-1.25, -0.5, "early"),), ())
+    files = texts(words)
+    assert "Transcript of a.mp4, -00:00:02.500 to 00:00:01.000\n" in files["txt"]
+    assert "[-00:00:01.250 - -00:00:00.500] early\n" in files["txt"]
+    assert "00:00:00,000 --> 00:00:00,001\nearly" in files["srt"]
+    assert "00:00:00.000 --> 00:00:00.001\nearly" in files["vtt"]
+    assert json.loads(files["json"])["said"][0]["start_s"] == -1.25
+
+
+def test_a_result_names_some_spans_and_short_reasons() -> None:
+    named = listed([SoundSpan(number, number + 1, "failed", "x" * 300) for number in range(100)])
+    assert len(named) == MAX_LISTED_SPANS
+    assert {len(span.reason) for span in named} == {160}

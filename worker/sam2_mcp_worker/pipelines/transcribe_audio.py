@@ -152,7 +152,7 @@ def _range(request: Request, facts: SoundFacts) -> tuple[float, float]:
     ends_s = max(facts.end_s, facts.stated_end_s or facts.end_s)
     start_s = facts.begins_s if request.start_s is None else max(request.start_s, facts.begins_s)
     end_s = ends_s if request.end_s is None else min(request.end_s, ends_s)
-    if start_s < end_s:
+    if round(start_s, 3) < round(end_s, 3):  # of less than a millisecond nothing would be told, not even silence
         return start_s, end_s
     asked = (
         f"{name}={value:g}"

@@ -14,7 +14,7 @@ from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 
 # Raise it whenever the files look otherwise.
-FILES_VERSION = 1
+FILES_VERSION = 2
 # Of the time kept free for the answer: the rest is for packing and sending it.
 MARGIN_SHARE = 0.4
 

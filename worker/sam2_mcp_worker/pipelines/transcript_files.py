@@ -32,7 +32,7 @@ GAPS: tuple[Became, ...] = ("unheard", "failed", "unreached")
 
 @dataclass(frozen=True, slots=True)
 class _Cue:
-    """A text from `start_ms` to `end_ms`, in one line."""
+    """A text from `start_ms` to `end_ms`, in one line. Sound may begin before the first frame, which is 0."""
 
     start_ms: int
     end_ms: int
@@ -73,9 +73,13 @@ def _gaps(transcript: Transcript) -> list[SoundSpan]:
 
 
 def _cue(start_s: float, end_s: float, text: str) -> _Cue:
-    start_ms = max(0, round(start_s * 1000))
-    # Players drop a cue without length.
-    return _Cue(start_ms, max(start_ms + 1, round(end_s * 1000)), _one_line(text) or NO_WORDS)
+    return _Cue(round(start_s * 1000), round(end_s * 1000), _one_line(text) or NO_WORDS)
+
+
+def _shown(cue: _Cue, point: str) -> str:
+    """The times of a subtitle: players know none below 0, and drop a cue without length."""
+    start_ms = max(0, cue.start_ms)
+    return f"{_clock(start_ms, point)} --> {_clock(max(start_ms + 1, cue.end_ms), point)}"
 
 
 def _gap_words(span: SoundSpan) -> str:
@@ -116,15 +120,12 @@ def _plain(transcript: Transcript, cues: list[_Cue]) -> str:
 
 
 def _subrip(transcript: Transcript, cues: list[_Cue]) -> str:
-    return "".join(
-        f"{number}\n{_clock(cue.start_ms, ',')} --> {_clock(cue.end_ms, ',')}\n{cue.text}\n\n"
-        for number, cue in enumerate(cues, start=1)
-    )
+    return "".join(f"{number}\n{_shown(cue, ',')}\n{cue.text}\n\n" for number, cue in enumerate(cues, start=1))
 
 
 def _webvtt(transcript: Transcript, cues: list[_Cue]) -> str:
     notes = "NOTE\n" + "\n".join(_escaped(fact) for fact in _facts(transcript))
-    blocks = [f"{_clock(cue.start_ms, '.')} --> {_clock(cue.end_ms, '.')}\n{_escaped(cue.text)}" for cue in cues]
+    blocks = [f"{_shown(cue, '.')}\n{_escaped(cue.text)}" for cue in cues]
     return "\n\n".join(["WEBVTT", notes, *blocks]) + "\n"
 
 
@@ -149,6 +150,7 @@ def _rounded(fields: dict[str, object]) -> dict[str, object]:
 
 
 def _clock(ms: int, point: str) -> str:
-    """`01:02:03.004`."""
-    seconds, ms = divmod(ms, 1000)
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{ms:03d}"
+    """`01:02:03.004`, with a minus before what lies before 0."""
+    sign = "-" if ms < 0 else ""
+    seconds, ms = divmod(abs(ms), 1000)
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{ms:03d}"

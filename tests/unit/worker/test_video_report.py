@@ -58,7 +58,7 @@ def test_every_finding_has_its_number_times_sizes_and_verdict() -> None:
         "coins or banknotes shown 나옴 2.00 s 0:00.00–0:02.00 4 70.0 px (39.00%) 0:02.00",
         "premium amount cannot tell 판단할 수 없음 a frame failed",
         "약관을 확인하세요 shown 나옴 0.00-0.75 s 0:00.75–0:01.50 1 12.0 px (6.70%) 0:01.00 약관을 확인하세오 (0.98)",
-        "not met 미달 time 시간 0 s–0.50 s of 2 s seen in one frame only",
+        "not met 미달 time 시간 0 s–0.50 s (minimum 2 s) seen in one frame only",
         "Minimums: 24 px, 2.00%, 2 s. The operator's own values, not those of a law. Set by the test.",
         "Smallest text: 12.0 px (6.70%), 0:01.00",
     ):
@@ -75,7 +75,7 @@ def test_what_differs_or_is_missing_is_never_told_as_shown() -> None:
         ),
     )
     said = seen(rendered(of=inspection(PATH, findings=found)))
-    assert "shown with other figures" in said and "1억원 -> 5천만원" in said
+    assert "altered" in said and "1억원 -> 5천만원" in said
     assert "환급 cannot tell 판단할 수 없음 0:02.5 to 0:03 was not reached" in said
     assert "해지 not shown 나오지 않음" in said
 

@@ -36,7 +36,7 @@ def test_rows_are_numbered_through_labels_phrases_and_texts() -> None:
 def test_the_headline_says_what_was_not_read() -> None:
     line_of = time_line(looks(complete=False), findings())
     assert line_of.headline == (
-        "4 frames read, one every 0.5 s and at cuts; 1 failed; 0.30 s cannot be read; 0.50 s not read yet"
+        "4 frames looked at, one every 0.5 s and at cuts; 1 failed; 0.30 s cannot be read; 0.50 s not read yet"
     )
     assert line_of.unreached == ((2.5, 3.0),) and line_of.cuts_s == (1.0,)
 

@@ -17,7 +17,7 @@ MAX_TEXTS = 500
 MAX_EXPOSURES = 12  # in one cell
 STATE_WORDS = {
     "shown": ("shown", "나옴"),
-    "altered": ("shown with other figures", "숫자·날짜가 다름"),
+    "altered": ("altered", "숫자·날짜가 다름"),
     "review": ("to be looked at", "확인 필요"),
     "not_shown": ("not shown", "나오지 않음"),
     "cannot_tell": ("cannot tell", "판단할 수 없음"),
@@ -43,7 +43,7 @@ SHOWN: tuple[Column, ...] = (
     ("From–to", "시각", ""),
     ("Frames", "화면 수", "n"),
 )
-CHECKS: Column = ("Rules", "기준", "")
+CHECKS: Column = ("Rules", "기준", "quote")
 
 
 def clock(time_s: float) -> str:
@@ -96,16 +96,16 @@ def finding_tables(findings: VideoFindings, not_looked: str) -> str:
     if named.phrases:
         columns = (
             NUMBER,
-            ("Phrase", "문구", ""),
+            ("Phrase", "문구", "quote"),
             ("State", "상태", ""),
             *SHOWN,
             ("Smallest height", "가장 작은 높이", "n"),
-            ("Read as", "읽은 글", ""),
+            ("Read as", "읽은 글", "quote"),
             CHECKS,
         )
         parts.append(_table("Phrases", "문구", columns, (_phrase_row(number, one) for number, one in named.phrases)))
     if named.texts:
-        columns = (NUMBER, ("Text", "글", ""), *SHOWN, ("Height", "높이", "n"), CHECKS)
+        columns = (NUMBER, ("Text", "글", "quote"), *SHOWN, ("Height", "높이", "n"), CHECKS)
         shown = named.texts[:MAX_TEXTS]
         left = len(named.texts) - len(shown)
         more = f"<p>{left:,} more lines are left out here; the inspection's result holds them.</p>" if left else ""
@@ -188,9 +188,10 @@ def _checks(checks: Sequence[Check]) -> str:
 def _check(check: Check) -> str:
     english, korean, unit = RULE_WORDS[check.rule]
     measured = "–" if check.measured is None else _value(check.measured, unit)
-    possible = f"–{_value(check.possible, unit)}" if check.possible is not None else ""
+    most = None if check.possible is None else _value(check.possible, unit)
+    possible = f"–{most}" if most not in (None, measured) else ""
     chip = f'<span class="chip {VERDICT_CHIPS.get(check.verdict, "unreached")}">{_verdict_words(check.verdict)}</span>'
-    words = text_html(f"{measured}{possible} of {_value(check.minimum, unit)}")
+    words = text_html(f"{measured}{possible} (minimum {_value(check.minimum, unit)})")
     return f"{chip} {both(english, korean)} {words}" + (f"<br>{text_html(check.reason)}" if check.reason else "")
 
 

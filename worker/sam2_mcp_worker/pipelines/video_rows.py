@@ -133,7 +133,7 @@ def shown_s(exposures: Exposures) -> str:
 
 def _headline(looks: VideoLooks) -> str:
     failed = sum(bool(look.failed) for look in looks.looks)
-    words = [f"{len(looks.looks) - failed} frames read, one every {looks.interval_s:g} s"]
+    words = [f"{len(looks.looks) - failed} frames looked at, one every {looks.interval_s:g} s"]
     words[0] += " and at cuts" if looks.cuts else ""
     words += [f"{failed} failed"] if failed else []
     for spans, said in ((looks.failed, "cannot be read"), (looks.unreached, "not read yet")):

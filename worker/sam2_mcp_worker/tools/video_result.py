@@ -41,7 +41,7 @@ class PlaceModel(Facts):
 
     time_s: float
     box_xyxy_px: list[int]
-    height_px: float
+    height_px: Annotated[float, Field(description="Font size of a text; of a label the height of its box")]
     share: Annotated[float | None, Field(description="Of the frame's height")] = None
 
 
@@ -137,11 +137,11 @@ class NumberedWords(Words):
 class TextModel(Showings, NumberedWords):
     """One line of text over time: the same line with its slips of reading is one item."""
 
-    box_xyxy_px: list[int]
+    box_xyxy_px: Annotated[list[int], Field(description="Where it was first; origin top left of the upright frame")]
     end_box_xyxy_px: Annotated[list[int] | None, Field(description="Where it was last, if it moved")] = None
-    height_px: float
-    confidence: float
-    frames: int
+    height_px: Annotated[float, Field(description="Font size (em), median of its frames; 0 where it cannot be told")]
+    confidence: Annotated[float, Field(description="0-1, of its surest reading")]
+    frames: Annotated[int, Field(description="Samples that show it")]
     verdicts: Verdicts = None
 
 
@@ -209,12 +209,12 @@ class InspectedVideo(BaseModel):
     smallest_text: SmallestText | None = None
     checks: Annotated[list[CheckModel] | None, Field(description="The smallest text against the rule pack")] = None
     rule_note: Annotated[str | None, Field(description="Whose minimums these are")] = None
-    cuts: int | None = None
+    cuts: Annotated[int | None, Field(description="How many scene changes were seen")] = None
     cuts_s: Annotated[list[float] | None, Field(description="Times of the first frames behind cuts")] = None
     texts: list[TextModel]
     texts_waiting: Annotated[int | None, Field(description="Texts without room here: use the cursor")] = None
-    time_line: str | None = None
-    contact_sheet: str | None = None
-    report: str | None = None
+    time_line: Annotated[str | None, Field(description="artifact:// address of a picture: when each was shown")] = None
+    contact_sheet: Annotated[str | None, Field(description="artifact:// address of a picture: numbered boxes")] = None
+    report: Annotated[str | None, Field(description="artifact:// address of the HTML report")] = None
     cursor: Annotated[str | None, Field(description="Call again with it; absent when everything was told")] = None
     next_step: str | None = None

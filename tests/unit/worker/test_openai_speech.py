@@ -120,6 +120,7 @@ async def test_what_passes_is_tried_again(fake: FakeSpeech, tmp_path: Path, faul
         (Fault("proxy", 407, html="a password, please"), "unreachable", True),
         (faults.BODY_TOO_LARGE, "too_large", False),
         (faults.BAD_SOUND, "refused", False),
+        (Fault("unknown_sound", 400, "invalid_request_error", "Unknown audio format"), "refused", False),
         (faults.rate_limited("3600"), "overloaded", False),
         (stall(), "timeout", False),
     ],

@@ -22,7 +22,9 @@ MEANWHILE = "local Whisper hears meanwhile where it is installed"
 # OpenAI answers 429 to an empty account, too; waiting does not fill it.
 CREDIT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 # What endpoints say that know no times of segments, or not for this model.
-PLAINER_WORDS = ("response_format", "verbose_json", "timestamp_granularities", "extra inputs", "unknown", "unexpected")
+PLAINER_WORDS = ("response_format", "verbose_json", "timestamp_granularities")
+# So they speak of any field, and of sound that they cannot read ("unknown audio format").
+VAGUE_WORDS = ("extra inputs", "unknown", "unexpected")
 SOUND_WORDS = ("audio", "file format", "decode", "too short", "corrupted")
 
 
@@ -97,7 +99,10 @@ def _complaint(status: int, told: _Told) -> tuple[Kind, str]:
 
 def _wants_plainer(status: int, told: _Told) -> bool:
     """Whether the endpoint may understand a request for text alone."""
-    return status in (400, 422) and any(word in told.words for word in PLAINER_WORDS)
+    named, vague, sound = (
+        any(word in told.words for word in words) for words in (PLAINER_WORDS, VAGUE_WORDS, SOUND_WORDS)
+    )
+    return status in (400, 422) and (named or (vague and not sound))
 
 
 def explain(error: Exception, *, secret: str) -> Failure:

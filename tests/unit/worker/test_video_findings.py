@@ -153,8 +153,8 @@ def test_frames_that_read_it_otherwise_keep_its_exposure_open() -> None:
 UNSURE = [
     ({"failed": (Span(1.0, 1.4),)}, {}, "1.00-1.40 s cannot be decoded"),
     ({"unreached": (Span(1.0, 1.5),)}, {}, "1.00-1.50 s not reached yet"),
-    ({}, {"failed": "out of time"}, "1 of 2 frames failed"),
-    ({}, {"partly": "a tile failed"}, "1 of 2 frames were read in part"),
+    ({}, {"failed": "out of time"}, "1 of 2 frames failed (at 0.50 s)"),
+    ({}, {"partly": "a tile failed"}, "1 of 2 frames were read in part (at 0.50 s)"),
 ]
 
 

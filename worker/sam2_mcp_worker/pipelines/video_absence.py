@@ -17,18 +17,25 @@ def why_unsure(looks: VideoLooks, unsure: Sequence[FrameLook], why: str) -> str:
         unsure: looks that say nothing about the thing asked for.
         why: what is the matter with those of them that neither failed nor were read in part.
     """
-    failed = sum(bool(look.failed) for look in unsure)
-    partly = sum(bool(look.partly) and not look.failed for look in unsure)
-    rest = len(unsure) - failed - partly
+    failed = [look for look in unsure if look.failed]
+    partly = [look for look in unsure if look.partly and not look.failed]
+    rest = [look for look in unsure if not look.partly and not look.failed]
+    of_all = f"of {len(looks.looks)} frames"
     parts = [
         _spans(looks.unreached, "not reached yet"),
         _spans(looks.failed, "cannot be decoded"),
-        f"{failed} of {len(looks.looks)} frames failed" if failed else "",
-        f"{partly} of {len(looks.looks)} frames were read in part" if partly else "",
-        f"{why} in {rest} of {len(looks.looks)} frames" if rest else "",
+        f"{len(failed)} {of_all} failed{_times(failed)}" if failed else "",
+        f"{len(partly)} {of_all} were read in part{_times(partly)}" if partly else "",
+        f"{why} in {len(rest)} {of_all}{_times(rest) if len(rest) < len(looks.looks) else ''}" if rest else "",
         "" if looks.looks or looks.unreached or looks.failed else "no frame was sampled",
     ]
     return "; ".join(part for part in parts if part)
+
+
+def _times(looks: Sequence[FrameLook]) -> str:
+    """Where to look for the first of them."""
+    told = ", ".join(f"{look.time_s:.2f}" for look in looks[:_SPANS_TOLD])
+    return f" (at {told}{' ...' if len(looks) > _SPANS_TOLD else ''} s)"
 
 
 def _spans(spans: Sequence[Span], what: str) -> str:

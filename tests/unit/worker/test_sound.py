@@ -322,6 +322,11 @@ async def test_a_guessed_length_of_an_mp3_and_a_longer_film_are_no_claim_that_so
         out.mux(track.encode(None))
     facts = await desk.probe(desk.folder / "a.mp3")
     assert facts.end_s == pytest.approx(10, abs=0.1) and facts.stated_end_s is None
+    constant = write_sound(desk.folder / "b.mp3", ADVERT, codec="libmp3lame", rate_hz=44_100)
+    data = bytearray(constant.read_bytes())
+    data[len(data) // 4 : len(data) // 4 * 3] = bytes(len(data) // 4 * 2)
+    constant.write_bytes(data)  # as long as before, but some of it is no sound any more
+    assert (await desk.probe(constant)).stated_end_s is not None
     film = write_film(desk.folder / "a.mkv", ADVERT, picture_begins_s=ADVERT.length_s)
     assert (await desk.probe(film)).stated_end_s is None
     film.write_bytes(film.read_bytes()[: film.stat().st_size // 3])

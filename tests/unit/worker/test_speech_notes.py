@@ -38,6 +38,7 @@ def test_an_ordinary_file_heard_by_the_first_engine_needs_no_notes() -> None:
     [
         (replace(FACTS, tracks=3, track=2), None, False, "3 sound tracks; track 2"),
         (replace(FACTS, stated_end_s=90.0), None, False, "was cut off"),
+        (replace(FACTS, stated_end_s=90.0, container="avi"), None, False, "behind the damage are off"),
         (FACTS, None, True, "goes on behind 30.0 s"),
         (FACTS, 45.0, False, "ends at 30.000 s, before end_s"),
     ],

@@ -25,6 +25,8 @@ STRETCH_S = 60.0
 # How far behind its place in the grid a stretch may begin, in search of a pause.
 EDGE_S = 20.0
 SAMPLE_RATE_HZ = 16_000
+# Containers without time stamps (AVI counts bytes): time is counted from what was found.
+UNTIMED = ("mp3", "aac", "ac3", "eac3", "amr", "dts", "avi")
 # Of each of these a piece tells the level, so that the loudness of a part of it is known without the samples.
 LEVEL_S = 0.1
 

@@ -22,7 +22,7 @@ _FILE_LENGTH = ("matroska", "flv")
 _LOOK_S = 4.0
 # What programs write as the size of a WAV while they do not know it yet.
 _UNKNOWN_SIZE = 0x7FFFF000
-# Of the bytes of sound and those that libavformat takes for sound, by which it guesses how long an MP3 is.
+# Of the bytes that libavformat takes for sound, by which it guesses how long an MP3 is.
 _GUESS_SHARE = 0.02
 
 
@@ -78,6 +78,7 @@ def _all_tracks_end_s(sound: OpenSound, path: Path) -> float:
 
 def _guessed(sound: OpenSound, claimed_s: float, sound_bytes: int, first_byte: int) -> bool:
     """Whether the length is only the size of the file by the rate of its first frame: false where the rate varies."""
+    held_bytes = sound.container.size - first_byte
     guess_bytes = claimed_s * (sound.stream.codec_context.bit_rate or 0) / 8
-    most_bytes = sound.container.size - first_byte
-    return sound_bytes * (1 - _GUESS_SHARE) <= guess_bytes <= most_bytes * (1 + _GUESS_SHARE)
+    # Where bytes were passed over, sound is missing whatever was guessed.
+    return all(abs(size - held_bytes) <= _GUESS_SHARE * held_bytes for size in (guess_bytes, sound_bytes))

@@ -17,6 +17,7 @@ from av.container import InputContainer
 from av.stream import Discard
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.media.audio import UNTIMED
 from sam2_mcp_worker.media.video_file import Wording, best_picture_track, open_container, picture_tracks
 
 SOUND = Wording(
@@ -28,8 +29,6 @@ SOUND = Wording(
 )
 
 
-# Containers without time stamps: time is counted from what was found.
-_UNTIMED = ("mp3", "aac", "ac3", "eac3", "amr", "dts")
 # Those that do not state how long they are: what libavformat tells is a guess from the first packets.
 _UNSTATED = ("aac", "ac3", "eac3", "amr", "dts", "mpegts", "mpeg")
 
@@ -55,7 +54,7 @@ class OpenSound:
     @property
     def untimed(self) -> bool:
         """Whether nobody knows how much time was lost where the file is damaged."""
-        return self.container_name in _UNTIMED
+        return self.container_name in UNTIMED
 
     @property
     def stated_end_s(self) -> float | None:

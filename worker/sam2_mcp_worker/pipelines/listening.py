@@ -71,7 +71,14 @@ class Listening:
             found += self._stretch_spans(number, coverage.failed.get(number))
         cut_off_s = self.facts.stated_end_s
         if cut_off_s is not None:
-            found.append(SoundSpan(self.facts.end_s, cut_off_s, "failed", "the file was cut off here"))
+            found.append(
+                SoundSpan(
+                    self.facts.end_s,
+                    cut_off_s,
+                    "failed",
+                    "the file claims to be longer: it was cut off here, or damaged before",
+                )
+            )
         return _joined(found, self.start_s, self.end_s)
 
     def _stretch_spans(self, number: int, error: WorkerError | None) -> list[SoundSpan]:

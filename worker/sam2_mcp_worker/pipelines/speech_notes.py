@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sam2_mcp_worker.jobs import Job
+from sam2_mcp_worker.media.audio import UNTIMED
 from sam2_mcp_worker.pipelines.frame_plan import TIME_TOLERANCE_S
 from sam2_mcp_worker.pipelines.hear_piece import HeardPiece
 from sam2_mcp_worker.pipelines.listening import Listening
@@ -53,6 +54,7 @@ def file_notes(asked_end_s: float | None, listening: Listening) -> tuple[str, ..
         notes.append(
             f"the file says that its sound lasts until {facts.stated_end_s:.1f} s, but it ends at {facts.end_s:.1f} s: "
             "it was cut off"
+            + (", or damaged before, and then the times behind the damage are off" * (facts.container in UNTIMED))
         )
     elif listening.goes_on:
         notes.append(f"sound goes on behind {facts.end_s:.1f} s, where the file says that it ends: that was not heard")

@@ -253,6 +253,25 @@ async def test_a_broken_middle_is_told_as_a_span_and_costs_no_other_sample(scan:
     assert all(abs(sample.time_s - clip.times_s[n]) < 6e-4 for sample, n in samples if n is not None)
 
 
+@pytest.mark.parametrize("audio", [True, False])
+async def test_what_a_damaged_matroska_file_passes_over_in_silence_is_a_failed_span(scan: Scan, audio: bool) -> None:
+    """Its reader goes on at the next cluster without a word; the frame before did not stand all that time."""
+    pictures = [index_picture(i // 5, (160, 96)) for i in range(240)]
+    clip = write_clip(scan.folder / "a.mkv", pictures, even_times(240, 24), audio=audio, options={"g": "12"})
+    whole, end = await scan.segment(clip.path, ScanPlan(0.0, 10.0, 0.5, cuts=False))
+    assert end.failed_s == () and all(sample.until_s is not None for sample, _ in whole)
+    path = scratched(clip, scan.folder / "b.mkv", 0.4, length=4000 if audio else 60)
+    samples, end = await scan.segment(path, ScanPlan(0.0, 10.0, 0.5, cuts=False))
+    ((start_s, stop_s, _),) = end.failed_s
+    assert stop_s - start_s > 0.3
+    for sample, number in samples:
+        if sample.lost:
+            assert start_s <= sample.time_s < stop_s
+        else:
+            assert number == round(sample.time_s * 24) // 5
+            assert sample.until_s is None or sample.until_s < sample.time_s + 0.05
+
+
 async def test_a_file_that_ends_early_fails_to_its_end(scan: Scan) -> None:
     clip = noisy_clip(scan.folder / "a.ts", container="mpegts")
     facts = await scan.facts(clip.path)

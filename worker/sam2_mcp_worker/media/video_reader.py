@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import av
 from av import Packet, VideoFrame
 from av.video.stream import VideoStream
 
+from sam2_mcp_worker.media.byte_holes import WITHOUT_HOLES, ByteHoles
 from sam2_mcp_worker.media.frame_skip import GridSkip
 from sam2_mcp_worker.media.video_file import MAX_FRAME_PIXELS, OpenVideo, encrypted, open_video
 
@@ -172,6 +173,7 @@ class VideoReader:
         clock = _Clock(self, sought=sought)
         care = _Care(sought=sought, counts_chunks=self._is_one_of(_WITHOUT_PTS))
         for frame in self._raw_frames(care):
+            care.come_to(frame)
             time_s = clock.time_of(frame)
             if time_s is not None:
                 after_gap = care.lost
@@ -201,7 +203,7 @@ class VideoReader:
         Raises:
             WorkerError: video_encrypted.
         """
-        packets = self._video.container.demux(self.stream)
+        packets = self._stored_packets(care)
         while True:
             try:
                 packet = next(packets)
@@ -219,6 +221,20 @@ class VideoReader:
                 raise encrypted()
             yield packet
 
+    def _stored_packets(self, care: _Care | None) -> Iterator[Packet[VideoStream]]:
+        container = self._video.container
+        if care is None or not self._is_one_of(WITHOUT_HOLES):
+            yield from container.demux(self.stream)
+            return
+        holes = ByteHoles()
+        for packet in container.demux():
+            holes.pass_by(packet.pos, packet.size)
+            if packet.stream.index == self.stream.index:
+                latest = holes.latest
+                if holes.before_picture(packet.pts, packet.duration):
+                    care.miss_behind(latest)
+                yield cast("Packet[VideoStream]", packet)
+
 
 class _Care:
     """Knows from where to where the picture cannot be trusted: from a loss to the next whole keyframe."""
@@ -227,12 +243,26 @@ class _Care:
         self._counts_chunks = counts_chunks
         self.lost = False
         """Whether something was lost since the last frame."""
+        self._missing_behind: list[int] = []
         self._until_key = sought  # whatever comes out before a keyframe builds on frames that were not decoded
 
     def see(self, packet: Packet[VideoStream]) -> None:
         """Note what the container says of a packet."""
         if packet.is_corrupt:
             self.lost = True
+
+    def miss_behind(self, ticks: int | None) -> None:
+        """Packets are missing behind the frame shown at this time. A decoder still holds frames from before it; they
+        count as damaged, for those shown between them may be missing too.
+        """
+        self.lost = True
+        self._missing_behind += [] if ticks is None else [ticks]
+
+    def come_to(self, frame: VideoFrame) -> None:
+        """Note what is missing right before a frame that comes out."""
+        while self._missing_behind and frame.pts is not None and frame.pts > self._missing_behind[0]:
+            self.lost = True
+            self._missing_behind.pop(0)
 
     def judge(self, frame: VideoFrame) -> bool:
         """Whether the frame is damaged."""

@@ -20,7 +20,7 @@ from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.video import MAX_FRAME_PIXELS, VideoFacts
 
 # Raise it whenever the same file gives other samples: whoever keeps what was read of them has it in the key.
-SCAN_VERSION = 1
+SCAN_VERSION = 2
 # Cuts of one segment whose frames are samples: as many frames as the grid has in 8 s at its default. Faster cutting
 # (strobes, 1000 frames a second) would cost more than the rest of the call; it is counted.
 MOST_CUTS = 8

@@ -56,6 +56,25 @@ def test_a_language_is_known_by_code_or_name(told: object, code: str | None) -> 
     assert language_code(told) == code
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        '"start": -1, "end": 2',
+        '"start": true, "end": 2',
+        '"start": NaN, "end": 2',
+        '"start": 0, "end": Infinity',
+        '"start": 0, "end": 1e999',
+        '"start": 3, "end": 2',
+        f'"start": 0, "end": 1{"0" * 400}',
+    ],
+)
+def test_no_time_is_believed_beside_one_that_is_none(times: str) -> None:
+    body = f'{{"text": "one two", "segments": [{{"start": 0, "end": 1, "text": "one"}}, {{{times}, "text": "two"}}]}}'
+    transcript = read_transcript(body.encode(), 9.0)
+    assert transcript is not None and transcript.times == "piece"
+    assert [(one.start_s, one.end_s, one.text) for one in transcript.said] == [(0.0, 9.0, "one two")]
+
+
 def test_times_in_another_unit_do_not_lose_words() -> None:
     segments = [{"start": 0, "end": 4200, "text": "Read the"}, {"start": 4200, "end": 8000, "text": "terms"}]
     answers = ({"text": "Read the terms", "segments": segments}, {"segments": segments})  # in milliseconds

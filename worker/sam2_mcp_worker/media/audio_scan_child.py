@@ -22,7 +22,7 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media import sound_cuts
 from sam2_mcp_worker.media.audio import LEVEL_S, SAMPLE_RATE_HZ
 from sam2_mcp_worker.media.sound_cuts import FRAME_SAMPLES
-from sam2_mcp_worker.media.sound_end import cut_off_at_s
+from sam2_mcp_worker.media.sound_end import LARGEST_FRAME_BYTES, cut_off_at_s
 from sam2_mcp_worker.media.sound_file import SOUND, OpenSound, open_sound
 from sam2_mcp_worker.media.sound_packets import first_sound_s, timed_packets
 from sam2_mcp_worker.media.sound_reader import Lap, LapReader
@@ -232,7 +232,7 @@ def _ends(sound: OpenSound, path: Path, start_s: float) -> dict[str, Any]:
     end_s, sound_bytes, first_byte = start_s, 0, None
     for timed in timed_packets(sound):
         end_s = max(end_s, timed.end_s)
-        sound_bytes += timed.packet.size
+        sound_bytes += timed.packet.size if timed.packet.size <= LARGEST_FRAME_BYTES else 0
         first_byte = timed.packet.pos if first_byte is None else first_byte
         if time.monotonic() > stops_s:
             return {"end_s": round(max(end_s, sound.stated_end_s or start_s), _DECIMALS), "stated_end_s": None}

@@ -24,12 +24,15 @@ _LOOK_S = 4.0
 _UNKNOWN_SIZE = 0x7FFFF000
 # Of the bytes that libavformat takes for sound, by which it guesses how long an MP3 is.
 _GUESS_SHARE = 0.02
+# Of an MP3 (a frame of Layer II at 384 kbit/s has 1,728): what is larger is damage that was passed over.
+LARGEST_FRAME_BYTES = 2000
 
 
 def cut_off_at_s(sound: OpenSound, path: Path, end_s: float, sound_bytes: int, first_byte: int) -> float | None:
     """Where the file claims that its sound ends, if that is well behind `end_s`, where it does; else None.
 
-    The packets of the track have `sound_bytes`, the first of them lies at `first_byte` of the file.
+    The packets of the track that are no larger than LARGEST_FRAME_BYTES have `sound_bytes`; the first one lies at
+    `first_byte` of the file.
     """
     claimed_s = _claimed_end_s(sound, path, end_s)
     if claimed_s is None or not _well_behind(claimed_s, end_s):

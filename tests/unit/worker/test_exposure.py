@@ -89,6 +89,17 @@ def test_a_stretch_that_failed_parts_what_is_sure_and_is_possible_between_sample
     assert found.possible == (Stretch(3.0, 4.0),)
 
 
+def test_a_showing_may_have_fallen_between_samples_that_lack_it_also_at_the_edges() -> None:
+    assert exposures_of([Moment(4.0, False)], WHOLE).blind_s == 4.0
+    assert exposures_of([Moment(1.0, False)], WHOLE).blind_s == 5.0
+    beside_unknown = exposures_of(grid(".?.", 1.0), Stretch(0.0, 2.0))
+    assert (beside_unknown.blind_s, beside_unknown.longest_possible_s) == (0.0, 2.0)
+
+
+def test_a_showing_of_exactly_the_minimum_meets_it() -> None:
+    assert minimum_time(exposures_of(grid("..xxx......."), WHOLE), 1.0).verdict == "met"
+
+
 def test_what_was_not_reached_at_the_end_of_the_range_is_possible() -> None:
     found = exposures_of(grid("x.....", 1.0), WHOLE, [Stretch(5.5, 6.0)])
     assert found.possible == (Stretch(5.0, 6.0),)

@@ -151,6 +151,14 @@ def test_of_two_places_the_one_with_the_right_numbers_counts() -> None:
     assert (match.state, match.lines) == ("present", (2,))
 
 
+def test_a_number_inside_a_phrase_that_has_none_is_told_and_a_place_further_down_is_looked_at() -> None:
+    match = found("보험료는 매월 납입하며 만기에 환급됩니다", ("보험료는 매월 3만원 납입하며 만기에 환급됩니다",))
+    assert (match.state, match.differences) == ("altered", ("(nothing) -> 3만",))
+    page = ("금액이 1인당 2억원까지 보호됩니다", "금액이 1인당 1억원까지 보효돼니댜")
+    match = found("금액이 1인당 1억원까지 보호됩니다", page)
+    assert (match.state, match.lines) == ("present", (1,))
+
+
 def test_of_several_altered_places_the_one_most_alike_is_told() -> None:
     page = ("금액이 1인당 2억원까지 보호됩니다", "금액이 1인당 5천만원까지 보호돱니닭")
     assert found("금액이 1인당 1억원까지 보호됩니다", page).differences == ("1억 -> 2억",)

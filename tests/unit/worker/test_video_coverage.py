@@ -39,6 +39,25 @@ def looks_of(number: int, asked: ScanPlan = ASKED) -> tuple[FrameLook, ...]:
     return tuple(FrameLook(asked.grid_s(segment.first + i), "grid") for i in range(segment.count))
 
 
+def test_of_two_looks_at_the_frame_on_a_border_the_one_that_knows_more_counts_and_the_cut_is_kept() -> None:
+    border = FrameLook(8.0, "grid", lines=(LINE,))
+    for first, second in (
+        (replace(border, partly="a tile failed", lines=()), replace(border, time_s=8.000001)),
+        (replace(border, kind="after_cut"), replace(border, time_s=8.000001, failed="x", lines=())),
+    ):
+        known = all_looks(ASKED, SIZE, {1: SegmentLooks((first,)), 2: SegmentLooks((second,))}, {}, {})
+        (look,) = known.looks
+        assert (look.lines, look.partly, look.failed) == ((LINE,), "", "")
+        assert look.kind == first.kind
+
+
+def test_a_frame_that_looks_the_same_has_its_own_times() -> None:
+    earlier = FrameLook(1.0, "before_cut", 1.04, lines=(LINE,))
+    later = same_look(FrameLook(5.0, "grid", 5.5), earlier)
+    assert (later.time_s, later.until_s, later.kind, later.same_as_s) == (5.0, 5.5, "grid", 1.0)
+    assert later.lines == earlier.lines
+
+
 def test_behind_the_last_cut_with_samples_further_cuts_may_lie_between_them() -> None:
     cuts = tuple(FrameLook(0.1 + 0.2 * i, "after_cut") for i in range(MOST_CUTS))
     done = {1: SegmentLooks(cuts), 2: SegmentLooks(cuts[1:])}

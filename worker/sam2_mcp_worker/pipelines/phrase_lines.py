@@ -83,10 +83,9 @@ class FrameLines:
             key = tuple(numbers[position] for position in positions)
             if key not in known:
                 known[key] = match_phrase(self._phrases[phrase], [self._texts[number] for number in key])
-            # With the lines beside it, what was alike may turn out to say the opposite: "지급하지" above "않습니다".
-            turned = known[key].state == "altered" and known[key].score >= best[0].score
-            if _rank(known[key]) > _rank(best[0]) or turned:
-                best = known[key], tuple(positions[line] for line in known[key].lines)
+            match = known[key], tuple(positions[line] for line in known[key].lines)
+            if _rank(match[0]) > _rank(best[0]) or _turns(match, best):
+                best = match
             if best[0].state == "present" and best[0].score == 1.0:
                 break
         return best
@@ -139,6 +138,13 @@ def _weight(phrase: str, line: str) -> float:
         return len(line) / len(phrase) if line in phrase else 0.0
     percent = fuzz.partial_ratio(phrase, line, score_cutoff=_LINE_PERCENT)
     return percent / 100 * min(1.0, len(line) / len(phrase))
+
+
+def _turns(wider: FrameMatch, match: FrameMatch) -> bool:
+    """Whether what was alike says the opposite with the lines above and below: "지급하지" above "않습니다"."""
+    if wider[0].state != "altered" or match[0].state != "present" or wider[0].score < match[0].score:
+        return False
+    return not any(match[1][0] < position < match[1][-1] for position in set(wider[1]) - set(match[1]))
 
 
 def _rank(match: PhraseMatch) -> tuple[int, float]:

@@ -334,6 +334,24 @@ def test_a_line_that_is_cut_by_the_frame_or_hardly_readable_breaks_no_rule() -> 
     assert found.smallest_text is not None and found.smallest_text.text == "작은 글자"
 
 
+@pytest.mark.parametrize(
+    ("of_video", "frames", "verdict"),
+    [
+        ({}, [NOTICE, ""], "not_met"),
+        ({"more_before": True}, [NOTICE, ""], "cannot_tell"),
+        ({"more_behind": True}, [NOTICE, ""], "not_met"),
+        ({"more_behind": True}, ["", NOTICE], "cannot_tell"),
+        ({"more_before": True, "more_behind": True}, ["", NOTICE, ""], "cannot_tell"),
+        ({"more_before": True, "more_behind": True}, [NOTICE, NOTICE, NOTICE, ""], "met"),
+    ],
+)
+def test_what_is_shown_at_the_edge_of_the_asked_range_may_go_on_beyond_it(
+    of_video: dict[str, bool], frames: list[str], verdict: str
+) -> None:
+    found = find_all(shown([f"|{text}" for text in frames], **of_video), [NOTICE], [], RULES)
+    assert [found.phrases[0].checks[0].verdict, found.texts[0].checks[0].verdict] == [verdict] * 2
+
+
 def test_without_rules_nothing_is_held_against_any() -> None:
     found = find_all(shown([NOTICE] * 3), [NOTICE], [], None)
     assert not found.checks and not found.phrases[0].checks and not found.texts[0].checks

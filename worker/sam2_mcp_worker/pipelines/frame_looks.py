@@ -48,7 +48,8 @@ class VideoLooks:
     both nothing is known. Everything else of `asked` was sampled every `interval_s`, and nothing is known between two
     samples but that no cut lies there (where `cuts` were looked for, and not in `restless` spans, where scenes change
     so fast that the frames at some cuts were not looked at). Looks before `settled_to_s` stay as they are; later ones
-    may still turn out to be lost (None: all stay).
+    may still turn out to be lost (None: all stay). `more_before` and `more_behind` say that the video goes on outside
+    of the range, and so may a showing.
     """
 
     asked: Span
@@ -61,6 +62,8 @@ class VideoLooks:
     unreached: tuple[Span, ...] = ()
     restless: tuple[Span, ...] = ()
     settled_to_s: float | None = None
+    more_before: bool = False
+    more_behind: bool = False
 
     @property
     def complete(self) -> bool:

@@ -10,8 +10,9 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
+from sam2_mcp_worker.checks.exposure import ROUNDING_S
 from sam2_mcp_worker.checks.phrases import checked_phrases
 from sam2_mcp_worker.checks.rule_packs import VideoRules
 from sam2_mcp_worker.deadline import Deadline, current_deadline
@@ -223,7 +224,10 @@ def _looks(video: VideoRequest, job: Job, before: Told) -> VideoLooks:
     begun = {number: work.so_far() for number, work in reader.begun.items()} if reader is not None else {}
     told_failed = {number: WorkerError("failed_before", "see the earlier result") for number in before.failed}
     failed = told_failed | job.coverage.failed
-    return all_looks(video.asked, video.size_px, job.coverage.done, failed, begun)
+    looks = all_looks(video.asked, video.size_px, job.coverage.done, failed, begun)
+    return replace(
+        looks, more_before=video.asked.start_s > 0, more_behind=video.asked.end_s < video.facts.duration_s - ROUNDING_S
+    )
 
 
 def reading_notes(job: Job) -> list[str]:

@@ -53,7 +53,8 @@ def find_all(
 
 
 def _track_checks(track: TextTrack, looks: VideoLooks, rules: VideoRules | None) -> tuple[Check, ...]:
-    times, heights = time_checks(rules, track.exposures), height_checks(rules, track.height_px, looks.height_px)
+    times = time_checks(rules, track.exposures, looks)
+    heights = height_checks(rules, track.height_px, looks.height_px)
     if track.confidence < SURE:
         return doubted((*times, *heights), ("met", "not_met"), "hardly readable: neither its size nor its time is sure")
     # Of a line that enters or leaves the frame, the other parts are items of their own, and what is cut is higher.

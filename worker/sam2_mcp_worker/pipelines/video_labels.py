@@ -76,7 +76,7 @@ def _shown(
         most_at_once=max(len(found) for found in regions.values()),
         # A minimum time is about reading: it is only asked of what holds text.
         checks=(
-            (*time_checks(rules, exposures), *height_checks(rules, smallest.height_px, looks.height_px))
+            (*time_checks(rules, exposures, looks), *height_checks(rules, smallest.height_px, looks.height_px))
             if smallest
             else ()
         ),

@@ -111,7 +111,7 @@ def _finding(
         smallest_share=smallest.height_px / looks.height_px if smallest else None,
         places=places,
         checks=(
-            *time_checks(rules, exposures),
+            *time_checks(rules, exposures, looks),
             *height_checks(rules, smallest.height_px if smallest else None, looks.height_px),
         ),
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sam2_mcp_worker.checks.exposure import Check, Exposures, minimum_height, minimum_height_share, minimum_time
 from sam2_mcp_worker.checks.rule_packs import VideoRules
+from sam2_mcp_worker.pipelines.frame_looks import VideoLooks
 from sam2_mcp_worker.pipelines.video_finding_types import Place
 
 
@@ -23,11 +24,15 @@ def height_checks(rules: VideoRules | None, height_px: float | None, frame_heigh
     return tuple(checks)
 
 
-def time_checks(rules: VideoRules | None, exposures: Exposures) -> tuple[Check, ...]:
+def time_checks(rules: VideoRules | None, exposures: Exposures, looks: VideoLooks) -> tuple[Check, ...]:
     """Exposures against the minimum; none without a rule or any showing."""
     if rules is None or rules.min_exposure_s is None or not exposures.shown:
         return ()
-    return (minimum_time(exposures, rules.min_exposure_s),)
+    check = minimum_time(exposures, rules.min_exposure_s)
+    goes_on = (looks.more_before and exposures.shown[0].from_edge) or (
+        looks.more_behind and exposures.shown[-1].to_edge
+    )
+    return doubted((check,), ("not_met",), "it may go on outside of the asked range") if goes_on else (check,)
 
 
 def doubted(checks: Sequence[Check], verdicts: Container[str], reason: str) -> tuple[Check, ...]:

@@ -327,6 +327,10 @@ async def test_a_guessed_length_of_an_mp3_and_a_longer_film_are_no_claim_that_so
     data[len(data) // 4 : len(data) // 4 * 3] = bytes(len(data) // 4 * 2)
     constant.write_bytes(data)  # as long as before, but some of it is no sound any more
     assert (await desk.probe(constant)).stated_end_s is not None
+    streamed = bytearray(write_sound(desk.folder / "c.wav", ADVERT).read_bytes())
+    streamed[4:8] = b"\xff" * 4  # whoever wrote it did not know yet how long it would be
+    (desk.folder / "c.wav").write_bytes(streamed)
+    assert (await desk.probe(desk.folder / "c.wav")).stated_end_s is None
     film = write_film(desk.folder / "a.mkv", ADVERT, picture_begins_s=ADVERT.length_s)
     assert (await desk.probe(film)).stated_end_s is None
     film.write_bytes(film.read_bytes()[: film.stat().st_size // 3])

@@ -113,7 +113,9 @@ def test_a_line_below_that_turns_a_phrase_into_its_opposite_is_part_of_what_was_
     asked = "해지하실 때에도 보험금을 지급합니다"
     assert phrase(shown(["해지하실 때에도 보험금을 지급하지"]), asked).state == "shown"
     assert phrase(shown(["해지하실 때에도 보험금을 지급하지|않습니다"]), asked).state == "altered"
+    assert phrase(shown(["해지하실 때에도 보험금을 지급하지|아니함"]), asked).state == "altered"
     assert phrase(shown(["해지하실 때에도 보험금을 지급합니댜|않습니다"]), asked).state == "shown"
+    assert phrase(shown(["보험금 지급이|5|제한될 수 있습니댜"])).state == "shown"
 
 
 def test_of_a_phrase_that_was_not_found_the_closest_line_is_told() -> None:
@@ -243,7 +245,7 @@ def test_slips_of_reading_and_small_moves_are_one_item_told_by_its_commonest_rea
     assert (track.box_xyxy_px[1], track.end_box_xyxy_px[1]) == (100, 109)
 
 
-@pytest.mark.parametrize("other", ["월 8,900원부터 시작", "전혀 다른 자막 한 줄"])
+@pytest.mark.parametrize("other", ["월 8,900원부터 시작", "전혀 다른 자막 한 줄", "월 9,900원 이벤트"])
 def test_other_numbers_and_other_words_at_the_same_place_are_other_items(other: str) -> None:
     first, second = texts(shown(["월 9,900원부터 시작", other]))
     assert (first.text, second.text, first.frames) == ("월 9,900원부터 시작", other, 1)
@@ -294,6 +296,31 @@ def test_a_failed_frame_and_ink_over_its_place_keep_an_item_open_ink_elsewhere_d
     assert texts(elsewhere)[0].exposures.shown[0].latest_s == 0.5
     late = video([look(0.5, undetected_ink=(place,)), look(1, line("자막 하나"))])
     assert texts(late)[0].exposures.shown[0].earliest_s == 0.0
+
+
+def test_of_a_frame_read_in_part_and_of_ink_over_half_of_its_place_nothing_is_known() -> None:
+    partly = video([look(0, line("자막 하나")), look(0.5, partly="a tile failed"), look(1)])
+    assert texts(partly)[0].exposures.shown[0].latest_s == 1.0
+    half = video([look(0, line("자막 하나")), look(0.5, undetected_ink=((50, 100, 100, 124),)), look(1)])
+    assert texts(half)[0].exposures.shown[0].latest_s == 1.0
+
+
+def test_a_text_that_the_last_frame_shows_may_be_there_to_the_end_of_the_range() -> None:
+    (track,) = texts(video([look(0), look(0.5, line("자막 하나"))], end_s=1.0))
+    assert track.exposures.shown == (Exposure(0.0, 0.5, 0.5, 1.0, (Stretch(0.5, 0.5),), False, True),)
+
+
+def test_a_frame_ends_when_the_next_one_that_is_known_came() -> None:
+    (track,) = texts(video([look(0, line("자막 하나"), until_s=0.7), look(0.5), look(1.0)]))
+    assert track.exposures.shown[0].surely == (Stretch(0.0, 0.5),)
+
+
+def test_failed_frames_make_no_item_forgotten_and_two_lines_of_one_frame_are_never_one_item() -> None:
+    failed = [look(i / 10, failed="x") for i in range(1, 8)]
+    slips = [look(0, line("보장 내용 안내문")), *failed, look(1, line("보장 내용 안내믄"))]
+    assert [track.frames for track in texts(video(slips))] == [2]
+    twice = [look(0, line("보장 내용 안내문")), look(0.5, line("보장 내용 안내믄"), line("보장 네용 안내문", 108))]
+    assert [track.frames for track in texts(video(twice))] == [2, 1]
 
 
 def test_an_item_whose_place_is_hidden_is_not_over() -> None:

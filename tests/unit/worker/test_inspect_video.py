@@ -99,6 +99,7 @@ async def test_a_call_without_time_calls_nothing_absent_and_its_cursor_brings_ev
         told += rest.told.texts
     assert rest.coverage.read_s == pytest.approx(rest.coverage.asked_s)
     assert {one.model for one in agent.eyes.asked} == {"fast"}, "twelve tiles are many"
+    assert not (rest.looks.more_before or rest.looks.more_behind), "the whole video"
     # The drawing of the coin holds ink that nobody read: what was not found may stand there.
     assert states(rest) == {PREMIUM: "shown", NOTICE: "shown", ABSENT: "cannot_tell"}
     assert [one["number"] for one in told] == [number for number, _ in numbered(rest.findings).texts]
@@ -154,6 +155,7 @@ async def test_frames_of_a_provider_in_trouble_are_read_locally_and_later_by_it(
     agent = Agent(services, spot, change=as_seen)
     mended = await agent.call(2.5, end_s=3.0)
     assert {one.model for one in agent.eyes.asked} == {"accurate"}, "one frame is little"
+    assert mended.looks.more_before and mended.looks.more_behind, "a part of the video"
     assert mended.told.findings.labels[0]["state"] == "shown"
     served = await Agent(services, spot, trouble=trouble).call(2.5, end_s=3.0)
     assert served.told.findings.labels[0]["state"] == "shown", "what it read is served meanwhile"

@@ -16,6 +16,7 @@ from tests.fakes.speech_server import FakeSpeech, KnownSound, Spoken, speech_ser
 from tests.fakes.speech_sounds import RATE_HZ
 
 from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.engines import retry
 from sam2_mcp_worker.engines.openai_speech import OpenAISpeech, build_openai_speech
 from sam2_mcp_worker.engines.speech_errors import SpeechError
 from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing
@@ -145,6 +146,29 @@ async def test_a_failure_says_what_it_is_and_what_helps(
         assert (engine.trouble is not None) == kept
         paid = {"endless", "not_json", "no_api"} & {fault.name} or kind == "timeout"
         assert (engine.status()["today"]["usd"] > 0) == bool(paid)
+    finally:
+        await engine.close()
+
+
+async def test_one_piece_at_which_connections_break_off_does_not_stop_the_others(
+    fake: FakeSpeech, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(retry.MAX_TRIES, "broken", 1)  # without the waits
+    engine = build_openai_speech(Settings(data_dir=tmp_path, **fake.settings()))
+    piece = cut(tmp_path, 0, 3)
+
+    async def fails() -> bool:
+        fake.play(SpeechScript(always=reset(0)))
+        with pytest.raises(SpeechError, match="speech_unreachable"):
+            await engine.transcribe(piece, language=None, job="job", deadline=Deadline.after(20))
+        return engine.trouble is not None
+
+    try:
+        assert not await fails()
+        fake.play(SpeechScript())
+        await engine.transcribe(piece, language=None, job="job", deadline=Deadline.after(20))
+        assert not await fails()
+        assert await fails()
     finally:
         await engine.close()
 

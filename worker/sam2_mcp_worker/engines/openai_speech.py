@@ -74,6 +74,7 @@ class OpenAISpeech:
         self._trouble: TroubleMemory[SpeechError] = TroubleMemory("speech endpoint")
         self._pause = RatePause()
         self._plain = False
+        self._broken_in_a_row = 0
         self._state = NOT_ASKED
         self._check: asyncio.Task[SpeechError | None] | None = None
 
@@ -169,10 +170,19 @@ class OpenAISpeech:
                 raise no_time()
             reason = await self._wait_to_retry(outcome.failure, course, deadline)
             if reason is not None:
-                self._trouble.remember(self._model, reason)
+                if self._concerns_others(outcome.failure):
+                    self._trouble.remember(self._model, reason)
                 raise reason
 
+    def _concerns_others(self, failure: Failure) -> bool:
+        """One piece at which the connection breaks off says nothing of the others; two in a row do."""
+        if failure.how != "broken" or failure.error.kind != "unreachable":
+            return True
+        self._broken_in_a_row += 1
+        return self._broken_in_a_row > 1
+
     def _note_success(self, course: _Course, times: Literal["segments", "piece"]) -> None:
+        self._broken_in_a_row = 0
         self._plain = course.plain
         self._state = "works" if times == "segments" else "works, but tells no times: they are those of pieces"
 

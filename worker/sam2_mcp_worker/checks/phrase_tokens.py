@@ -20,8 +20,9 @@ _DIGITS = r"\d+(?:[.,]\d+|,\n\d{3}(?!\d))*"
 _UNIT = "[십백천만억조]"
 # Spaces are kept or lost by readers as they like: "1 억 5천만" is one amount, "1억 2026" two.
 _AMOUNT = rf"{_DIGITS}(?:\s?{_UNIT}+(?:{_DIGITS}|\s{_DIGITS}(?=\s?{_UNIT}))?)*"
-# A sign stands at the beginning of a word and right before its number; a bullet has a space behind it.
-_SIGN = r"(?<![\w.,%)\]])[-\u2212]"
+# A sign stands at the beginning of a word and right before its number; a bullet has a space behind it, and a number
+# that goes on in the next line ("2026" above "-0412") none.
+_SIGN = r"(?<![\w.,%)\]])(?<!\d\s)[-\u2212]"
 # "천만원", "이십만원": the whole word is the amount.
 _SPELLED = r"(?<![가-힣\d])[일이삼사오육칠팔구십백천만억조]*[십백천만억조](?=\s?원)"
 _ONES = {syllable: str(number) for number, syllable in enumerate("일이삼사오육칠팔구", start=1)}

@@ -86,6 +86,7 @@ async def test_a_phrase_is_covered_in_every_frame_that_shows_it_and_the_rest_sta
     assert [entry["phrase"] for entry in result["not_found"]] == ["없는 문구입니다"]
     assert result["status"] == "incomplete"  # a phrase was not found
     assert any("none of the phrases" in text for text in result["verified"])
+    assert any("enters or leaves the picture" in text for text in result["not_verified"])
     assert "홍길동" not in result["name"]
 
 

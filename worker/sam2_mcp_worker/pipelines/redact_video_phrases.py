@@ -57,6 +57,10 @@ class PhraseSearch:
             f"frames between those that were read ({self._interval_s / 2:g} s apart in both readings together): there "
             "the places on both sides are covered, and the way between them"
         )
+        self._findings.not_verified.append(
+            "what is seen of a phrase while it enters or leaves the picture: it is covered from where it reads as the "
+            "phrase"
+        )
         return _boxes(cover)
 
     async def find_again(self, written: Path) -> list[dict[str, Any]]:

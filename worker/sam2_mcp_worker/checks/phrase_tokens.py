@@ -22,7 +22,7 @@ _UNIT = "[십백천만억조]"
 _AMOUNT = rf"{_DIGITS}(?:\s?{_UNIT}+(?:{_DIGITS}|\s{_DIGITS}(?=\s?{_UNIT}))?)*"
 # A sign stands at the beginning of a word and right before its number; a bullet has a space behind it, and a number
 # that goes on in the next line ("2026" above "-0412") none.
-_SIGN = r"(?<![\w.,%)\]])(?<!\d\s)[-\u2212]"
+_SIGN = r"(?:(?<![\w.,%)\]])(?<!\d\s)[-\u2212])?"
 # "천만원", "이십만원": the whole word is the amount.
 _SPELLED = r"(?<![가-힣\d])[일이삼사오육칠팔구십백천만억조]*[십백천만억조](?=\s?원)"
 _ONES = {syllable: str(number) for number, syllable in enumerate("일이삼사오육칠팔구", start=1)}
@@ -36,7 +36,7 @@ _NEGATION = (
     rf"않|아니|아님|없|못|(?<!환)불가|제외|(?<![가-힣])안(?=\s?(?:되|됩|된|될|됨|돼|하|합|한|할|함|해))|{_TURNED}"
     r"|n[o'\u2019]t\b|cannot|\b(?:without|no|never)\b|\bnon-?(?=[a-z])|\bun(?=guaranteed|insured|protected)"
 )
-_TOKEN = re.compile(rf"(?P<number>{_SIGN}?{_AMOUNT}|{_SPELLED})|(?P<negation>{_NEGATION})", re.IGNORECASE)
+_TOKEN = re.compile(rf"(?P<number>{_SIGN}{_AMOUNT}|{_SPELLED})|(?P<negation>{_NEGATION})", re.IGNORECASE)
 # Words that say the opposite of one another, or something else, of the same number: within a group those that differ
 # are never the same. Slips do not turn one into another, so a missing one alone says nothing.
 _OPPOSITES = (

@@ -43,12 +43,12 @@ def test_of_two_looks_at_the_frame_on_a_border_the_one_that_knows_more_counts_an
     border = FrameLook(8.0, "grid", lines=(LINE,))
     for first, second in (
         (replace(border, partly="a tile failed", lines=()), replace(border, time_s=8.000001)),
-        (replace(border, kind="after_cut"), replace(border, time_s=8.000001, failed="x", lines=())),
+        (border, replace(border, kind="after_cut", time_s=8.000001, failed="x", lines=())),
     ):
         known = all_looks(ASKED, SIZE, {1: SegmentLooks((first,)), 2: SegmentLooks((second,))}, {}, {})
         (look,) = known.looks
         assert (look.lines, look.partly, look.failed) == ((LINE,), "", "")
-        assert look.kind == first.kind
+        assert look.kind == second.kind
 
 
 def test_a_frame_that_looks_the_same_has_its_own_times() -> None:

@@ -13,6 +13,7 @@ from sam2_mcp_worker.media.byte_holes import HEADER_BYTES, ByteHoles
         (HEADER_BYTES, 900, 40, False),
         (HEADER_BYTES + 1, 900, 40, True),
         (HEADER_BYTES + 1, 140, 40, False),  # the next frame: only sound is missing
+        (HEADER_BYTES + 1, 160, 40, False),
         (HEADER_BYTES + 1, 161, 40, True),
         (HEADER_BYTES + 1, 140, None, True),
         (HEADER_BYTES + 1, 60, 40, False),  # shown before the others
@@ -25,6 +26,7 @@ def test_frames_are_missing_where_bytes_and_time_are(
     holes = ByteHoles()
     holes.pass_by(1000, 50)
     assert not holes.before_picture(100, 40)
+    assert not holes.before_picture(60, 40)  # stored later, shown before
     holes.pass_by(1050 + hole_bytes, 50)  # may be one of the sound, then the next one tells
     holes.pass_by(1100 + hole_bytes, 50)
     assert holes.before_picture(time, duration) == missing

@@ -7,6 +7,7 @@ write_sound(tmp_path / "a.mp3", sound)                                      # an
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -57,6 +58,10 @@ class _Espeak:
 
     def __init__(self) -> None:
         self._lib = ctypes.CDLL(espeakng_loader.get_library_path())
+        self._lib.espeak_Synth.argtypes = (
+            *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint, ctypes.c_int, ctypes.c_uint, ctypes.c_uint),
+            *(ctypes.c_void_p, ctypes.c_void_p),
+        )
         data = str(espeakng_loader.get_data_path()).encode()
         self._rate_hz = self._lib.espeak_Initialize(_SYNCHRONOUS, 0, data, 0)
         self._lib.espeak_SetParameter(_SPEED, _WORDS_PER_MINUTE, 0)
@@ -81,11 +86,18 @@ class _Espeak:
 
 
 _espeak = cache(_Espeak)
+# Two threads in the library at once end the process.
+_one_at_a_time = threading.Lock()
+
+
+def said(text: str, *, voice: str = "en-us") -> Sound:
+    """The text, spoken without quiet around it."""
+    with _one_at_a_time:
+        return _said(text, voice)
 
 
 @cache
-def said(text: str, *, voice: str = "en-us") -> Sound:
-    """The text, spoken without quiet around it."""
+def _said(text: str, voice: str) -> Sound:
     samples = _espeak().say(text, voice)
     return Sound(samples, (Spoken(0.0, len(samples) / RATE_HZ, text),))
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
 
 from rapidfuzz import fuzz
 
@@ -34,7 +36,10 @@ _WORTH_SHARE = 0.35
 # third of them, unlike lines have at most those of a common ending.
 _GRAM = 4
 _LEAST_GRAM_SHARE = 0.1
-
+# Every call of a long inspection looks at all frames anew, most of which an earlier call has seen: what was compared
+# for the last few lists of phrases is kept. An hour of frames of which no two are alike makes 180,000 entries, 40 MB.
+_LISTS_KEPT = 4
+_MOST_ENTRIES = 250_000
 
 FrameMatch = tuple[PhraseMatch, tuple[int, ...]]
 """A match, and the positions in the look of the lines that it touches."""
@@ -54,18 +59,14 @@ class FrameLines:
         self._frames = list(frames)
         self._texts = list(numbers)
         self._weights: list[dict[int, float]] = [{} for _ in phrases]
-        grams = _Grams(phrases)
+        self._memory = _memory_of(tuple(phrases))
         for number, text in enumerate(self._texts):
-            found = letters(text)
-            for index in grams.like(found):
-                weight = _weight(phrases[index].letters, found)
-                if weight > 0:
-                    self._weights[index][number] = weight
+            for index, weight in self._memory.weights_of(text):
+                self._weights[index][number] = weight
 
     def matches(self, phrase: int) -> list[FrameMatch]:
         """What became of the phrase in each look."""
-        known: dict[tuple[int, ...], PhraseMatch] = {}
-        of_frame = [self._best_match(numbers, phrase, known) for numbers in self._frames]
+        of_frame = [self._best_match(numbers, phrase) for numbers in self._frames]
         return [of_frame[frame] for frame in self._frame_of_look]
 
     def closest(self, phrase: int) -> tuple[str, float]:
@@ -76,14 +77,12 @@ class FrameLines:
         text = self._texts[max(weights, key=lambda number: (weights[number], -number))]
         return text, likeness(self._phrases[phrase], text)
 
-    def _best_match(self, numbers: Sequence[int], phrase: int, known: dict[tuple[int, ...], PhraseMatch]) -> FrameMatch:
-        """The best match in any choice of lines; `known` keeps what was compared before."""
+    def _best_match(self, numbers: Sequence[int], phrase: int) -> FrameMatch:
+        """The best match in any choice of lines."""
         best: FrameMatch = PhraseMatch("absent", 0.0), ()
         for positions in self._worth_a_look(numbers, phrase):
-            key = tuple(numbers[position] for position in positions)
-            if key not in known:
-                known[key] = match_phrase(self._phrases[phrase], [self._texts[number] for number in key])
-            match = known[key], tuple(positions[line] for line in known[key].lines)
+            found = self._memory.compared(phrase, tuple([self._texts[numbers[position]] for position in positions]))
+            match = found, tuple(positions[line] for line in found.lines)
             if _rank(match[0]) > _rank(best[0]) or _turns(match, best):
                 best = match
             if best[0].state == "present" and best[0].score == 1.0:
@@ -103,6 +102,43 @@ class FrameLines:
             return []
         near = {position + step for position in likely for step in (-1, 0, 1)}
         return [likely, sorted(position for position in near if 0 <= position < len(numbers))]
+
+
+class _Memory:
+    """What was found out about texts for one list of phrases; it depends on nothing else."""
+
+    def __init__(self, phrases: tuple[Phrase, ...]) -> None:
+        self._phrases = phrases
+        self._grams = _Grams(phrases)
+        self._weights: dict[str, tuple[tuple[int, float], ...]] = {}
+        self._compared: dict[tuple[int, tuple[str, ...]], PhraseMatch] = {}
+
+    def weights_of(self, text: str) -> tuple[tuple[int, float], ...]:
+        """The phrases of which some may be in the text, and how much."""
+        known = self._weights.get(text)
+        if known is None:
+            found = letters(text)
+            weights = ((index, _weight(self._phrases[index].letters, found)) for index in self._grams.like(found))
+            known = tuple((index, weight) for index, weight in weights if weight > 0)
+            self._keep(self._weights, text, known)
+        return known
+
+    def compared(self, phrase: int, lines: tuple[str, ...]) -> PhraseMatch:
+        """What `match_phrase` says."""
+        known = self._compared.get((phrase, lines))
+        if known is None:
+            known = match_phrase(self._phrases[phrase], lines)
+            self._keep(self._compared, (phrase, lines), known)
+        return known
+
+    @staticmethod
+    def _keep(memory: dict[Any, Any], key: Any, value: Any) -> None:
+        if len(memory) >= _MOST_ENTRIES:
+            memory.clear()
+        memory[key] = value
+
+
+_memory_of = lru_cache(maxsize=_LISTS_KEPT)(_Memory)
 
 
 class _Grams:

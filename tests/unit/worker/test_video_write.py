@@ -230,7 +230,7 @@ async def test_nothing_of_the_source_but_pictures_and_sound_is_taken_over(desk: 
 async def test_a_cancelled_writing_is_taken_up_behind_its_last_segment(
     child_desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(video_write, "SEGMENT_BUDGET_S", 0.02)
+    monkeypatch.setattr(video_write, "SEGMENT_BUDGET_S", 0.0)
     clip = index_clip(child_desk.folder / "a.mp4", frames=96)
     begun = asyncio.Event()
 

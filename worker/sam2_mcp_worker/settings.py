@@ -247,6 +247,27 @@ class Settings(BaseSettings):
     speech_piece_limit_s: float = Field(
         25.0, gt=0.1, le=600, description="Longest time for one piece of sound, retries included."
     )
+    # An own key, not OPENAI_API_KEY: who pays for hearing has not agreed to send texts.
+    embeddings_api_key: SecretStr | None = Field(
+        None,
+        description="Key of an OpenAI-compatible embeddings endpoint. With it check_phrases sends the lines of documents "
+        "to SAM2_MCP_EMBEDDINGS_BASE_URL to find paraphrases, which costs money; without it no text leaves this machine.",
+    )
+    embeddings_base_url: str | None = Field(
+        None, description="Address below which `embeddings` is found; OpenAI's own when not set."
+    )
+    embeddings_model: str = Field("text-embedding-3-small", description="Model of the embeddings endpoint.")
+    # OpenAI's list price of late 2026 for text-embedding-3-small.
+    embeddings_usd_per_mtok: float = Field(
+        0.02, ge=0, le=100, allow_inf_nan=False, description="Price of the embeddings, US dollars per million tokens."
+    )
+    embeddings_daily_cap_usd: float = Field(
+        1.0,
+        ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        description="Most US dollars a day (UTC) for embeddings; a request that could pass it is not sent.",
+    )
     whisper_model_dir: Path | None = Field(
         None, description="Folder with a Whisper model in CTranslate2 form (model.bin, config.json, tokenizer.json)."
     )
@@ -278,7 +299,15 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("anthropic_api_key", "anthropic_base_url", "openai_api_key", "openai_base_url", mode="before")
+    @field_validator(
+        "anthropic_api_key",
+        "anthropic_base_url",
+        "openai_api_key",
+        "openai_base_url",
+        "embeddings_api_key",
+        "embeddings_base_url",
+        mode="before",
+    )
     @classmethod
     def _empty_is_unset(cls, value: Any) -> Any:
         return None if isinstance(value, str) and not value.strip() else value

@@ -250,8 +250,8 @@ class Settings(BaseSettings):
     # An own key, not OPENAI_API_KEY: who pays for hearing has not agreed to send texts.
     embeddings_api_key: SecretStr | None = Field(
         None,
-        description="Key of an OpenAI-compatible embeddings endpoint. With it check_phrases sends lines of documents to "
-        "SAM2_MCP_EMBEDDINGS_BASE_URL to find paraphrases, which costs money; without it no text leaves this machine.",
+        description="Key of an OpenAI-compatible embeddings endpoint. With it check_phrases sends lines of documents "
+        "to SAM2_MCP_EMBEDDINGS_BASE_URL to find paraphrases, which costs money; without it no text leaves this machine.",
     )
     embeddings_base_url: str | None = Field(
         None, description="Address below which `embeddings` is found; OpenAI's own when not set."

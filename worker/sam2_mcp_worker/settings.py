@@ -251,7 +251,7 @@ class Settings(BaseSettings):
     embeddings_api_key: SecretStr | None = Field(
         None,
         description="Key of an OpenAI-compatible embeddings endpoint. With it check_phrases sends lines of documents "
-        "to SAM2_MCP_EMBEDDINGS_BASE_URL to find paraphrases, which costs money; without it no text leaves this machine.",
+        "to SAM2_MCP_EMBEDDINGS_BASE_URL to find paraphrases (costs money); without it no text leaves this machine.",
     )
     embeddings_base_url: str | None = Field(
         None, description="Address below which `embeddings` is found; OpenAI's own when not set."

@@ -1,17 +1,15 @@
-"""Slim schemas and outlines: smaller, and a result that fits the generated schema fits them as well."""
+"""Slim schemas: smaller, and a result that fits the generated schema fits them as well."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import jsonschema
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from sam2_mcp_worker.tools.schemas import outline, slim
+from sam2_mcp_worker.tools.schemas import slim
 
 
 class Inner(BaseModel):
@@ -49,14 +47,3 @@ results = st.builds(
 def test_every_result_as_it_is_sent_fits_the_slim_schema(result: Outer) -> None:
     sent: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
     jsonschema.validate(sent, slim(Outer.model_json_schema()))
-    jsonschema.validate(sent, outline(Outer.model_json_schema()))
-
-
-def test_an_outline_has_names_types_and_what_is_required_but_no_prose() -> None:
-    shape = outline(Outer.model_json_schema())
-    assert "description" not in json.dumps(shape)
-    assert shape["properties"]["properties"] == {"type": "array", "items": {"$ref": "#/$defs/Inner"}}
-    assert shape["required"] == ["properties"]
-    assert outline({"type": "array", "items": {"type": "integer"}}) == {"type": "array"}
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"properties": [{"title": 1}]}, shape)

@@ -11,7 +11,7 @@ from mcp_types import Icon
 
 _SVG = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24'>"
-    "<path d='{path}' fill='none' stroke='#777' stroke-width='2'/></svg>"
+    "<path d='{path}' fill='none' stroke='gray' stroke-width='2'/></svg>"
 )
 
 # Name -> path: a dial, lines of text, an eye, a cut-out, a track, a page, a covered box, a picture, a wave.
@@ -24,6 +24,8 @@ _PATHS = {
     "inspect_pdf": "M6 3h8l4 4v14H6zM9 12h6M9 16h6",
     "inspect_video": "M3 4h18v16H3zM7 4v16M3 12h4M11 9l6 3-6 3z",
     "transcribe_audio": "M4 10v4M8 7v10M12 4v9M16 8v6M4 20h16",
+    "check_phrases": "M4 6h9M4 12h6M4 18h6M13 15l3 3 6-8",
+    "check_figures": "M8 4L6 20M16 4l-2 16M4 9h16M3 15h16",
     "redact_media": "M4 5h16M4 10h16v4H4zM4 12h16M4 19h9",
     "text": "M6 3h8l4 4v14H6zM9 12h6",
     "image": "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4",
@@ -35,7 +37,8 @@ _OTHER = "text"
 
 def _icon(name: str) -> list[Icon]:
     drawing = quote(_SVG.format(path=_PATHS[name]), safe="='/:,()")
-    return [Icon(src=f"data:image/svg+xml,{drawing}", mime_type="image/svg+xml", sizes=["any"])]
+    # The type stands in the address, and a drawing has any size: every byte of tools/list is read by somebody's model.
+    return [Icon(src=f"data:image/svg+xml,{drawing}")]
 
 
 _ICONS = {name: _icon(name) for name in _PATHS}

@@ -48,16 +48,13 @@ from sam2_mcp_worker.tools import (
 from sam2_mcp_worker.tools.host_profile import PROFILE_HEADER, profile_scope, read_profile
 from sam2_mcp_worker.tools.icons import icons_of_tool, icons_of_type
 from sam2_mcp_worker.tools.resources import list_artifacts, read_artifact
-from sam2_mcp_worker.tools.schemas import outline, slim
+from sam2_mcp_worker.tools.schemas import slim
 from sam2_mcp_worker.version import worker_version
 
 BUDGET_HEADER = "sam2-mcp-budget-ms"
 
 # The list of tools never changes while the worker runs; clients may keep it for an hour.
 TOOL_LIST_TTL_MS = 3_600_000
-
-# Their schemas are 3.4 and 2 KB that every client would hold all the time; docs/tools.md has them.
-WITHOUT_SCHEMA = ("get_status", "transcribe_audio")
 
 INSTRUCTIONS = """Reads images, PDFs, videos and recordings exactly, on a machine without a GPU. Every call ends \
 inside 27 seconds.
@@ -216,11 +213,9 @@ def build_tool_server(services: Services) -> ToolServer:
     for tool in server._tool_manager.list_tools():
         tool.icons = icons_of_tool(tool.name)
         tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
-        if "image" in tool.parameters["properties"] or tool.name in WITHOUT_SCHEMA:
-            # Beside a picture there is no structured content, which a schema would promise (picture_road.py).
-            tool.fn_metadata.output_schema = None
-        elif tool.fn_metadata.output_schema is not None:
-            tool.fn_metadata.output_schema = outline(tool.fn_metadata.output_schema)
+        # Models are not shown schemas of results, clients would hold 20 KB of them all the time, and beside a picture
+        # there is no structured content, which a schema would promise (picture_road.py).
+        tool.fn_metadata.output_schema = None
 
     @server.resource(
         URI_PREFIX + "{handle}",

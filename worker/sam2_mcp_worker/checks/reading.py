@@ -13,7 +13,9 @@ from typing import Literal
 Source = Literal["text_layer", "ocr", "speech", "text"]
 """Where a line comes from; `text` was given as such by the caller or stands in a text file."""
 
-Kind = Literal["text", "image", "pdf", "sound"]
+Kind = Literal["text", "image", "pdf", "sound", "video"]
+"""Of a video the one page holds the different lines of text over time, with first and last times seen."""
+
 Unit = Literal["pt", "px", "s", "line"]
 Box = tuple[float, float, float, float]
 
@@ -23,7 +25,7 @@ class ReadLine:
     """A line of text, or a sentence that was heard.
 
     `box_xyxy` and `height` (of its letters, measured or as set) are in the unit of the reading, origin top left.
-    `confidence` 0-1 is that of OCR. `start_s` and `end_s` are times of sound.
+    `confidence` 0-1 is that of OCR. `start_s` and `end_s` are times of sound, or of what a video shows.
     """
 
     text: str
@@ -39,7 +41,8 @@ class ReadLine:
 class Unread:
     """A part of a page that looks like text, or a stretch of sound that may hold speech, and that nobody could read.
 
-    Its extent is `box_xyxy` in a page or picture, `start_s` to `end_s` in sound; with none of them it may lie anywhere.
+    Its extent is `box_xyxy` in a page or picture, `start_s` to `end_s` in sound and video; with none of them it may lie
+    anywhere.
     """
 
     reason: str
@@ -50,7 +53,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """One page (a picture, a text or a sound is one page). Lines are in reading order.
+    """One page (a picture, a text, a sound or a video is one page). Lines are in reading order.
 
     `size` is width and height in the unit of the reading. `reason` says why a page failed or was not reached.
     """

@@ -1,72 +1,110 @@
 """Rule packs: TOML files beside this module, or an operator's own, checked when they are loaded.
 
-A pack names a field of work, the labels that are looked for by default, and the minimums that text in videos is held
-against. It holds no code: what is judged by its numbers is judged by the pure functions of `checks`.
+A pack names a field of work, the labels that are looked for by default, the wordings that must and must not stand in a
+document, the minimums that are held against it, and the table from findings to a label. It holds no code and no
+patterns: what is judged by it is judged by the pure functions of `checks`.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from sam2_mcp_worker.checks.labels import MAX_DEFINITION_CHARS, MAX_LABELS, Label, check_text, checked_labels
+from sam2_mcp_worker.checks.labels import MAX_DEFINITION_CHARS, Label, check_text, checked_labels
+from sam2_mcp_worker.checks.rule_packs.schema import (
+    ForbiddenRule,
+    Law,
+    PackFile,
+    PhraseRule,
+    Room,
+    SealRules,
+    StaleRule,
+    VerdictRow,
+    VerdictTable,
+)
+from sam2_mcp_worker.checks.rule_packs.sections import (
+    AttachmentRule,
+    ContrastRules,
+    FileRules,
+    Sourced,
+    SpeechRules,
+    TextRules,
+    VideoRules,
+)
 from sam2_mcp_worker.errors import WorkerError
 
+__all__ = [
+    "AttachmentRule",
+    "ContrastRules",
+    "FileRules",
+    "ForbiddenRule",
+    "Law",
+    "PhraseRule",
+    "Room",
+    "RulePack",
+    "SealRules",
+    "Sourced",
+    "SpeechRules",
+    "StaleRule",
+    "TextRules",
+    "VerdictRow",
+    "VerdictTable",
+    "VideoRules",
+    "load_rule_pack",
+    "parse_rule_pack",
+    "rule_pack_names",
+]
+
 FOLDER = Path(__file__).parent
-# Our packs have 2 KB; a file of another kind that is named by mistake is not read into memory.
+# Our packs have 2 to 20 KB; a file of another kind that is named by mistake is not read into memory.
 MAX_PACK_BYTES = 256 * 1024
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
-
-
-class _LabelEntry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: str
-    definition: str
-
-
-class VideoRules(BaseModel):
-    """Minimums for what videos show; None where there is none.
-
-    `basis` says whose values they are: `house` is the operator's own, which `note` says in a sentence that goes along
-    with every verdict. A height in pixels is of the upright frame, a share of the frame's height.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    min_text_height_px: float | None = Field(default=None, gt=0, le=1000)
-    min_text_height_share: float | None = Field(default=None, gt=0, lt=1)
-    min_exposure_s: float | None = Field(default=None, gt=0, le=3600)
-    basis: Literal["house"]
-    note: str = Field(min_length=1, max_length=300)
-
-
-class _PackFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    title: str = Field(min_length=1, max_length=100)
-    version: int = Field(ge=1)
-    labels: list[_LabelEntry] = Field(min_length=1, max_length=MAX_LABELS)
-    video: VideoRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RulePack:
     """`labels` are what is looked for when a call names none; `version` rises with every change of meaning.
 
-    `video` is None in a pack that sets no minimums: then nothing is held against any.
+    A section is None in a pack that does not have it: then nothing is held against it.
     """
 
     name: str
     title: str
     version: int
     labels: tuple[Label, ...]
+    laws: tuple[Law, ...] = ()
+    phrases: tuple[PhraseRule, ...] = ()
+    stale: tuple[StaleRule, ...] = ()
+    forbidden: tuple[ForbiddenRule, ...] = ()
+    seal: SealRules | None = None
+    text: TextRules | None = None
+    contrast: ContrastRules | None = None
+    files: FileRules | None = None
+    speech: SpeechRules | None = None
     video: VideoRules | None = None
+    verdict: VerdictTable = field(default_factory=VerdictTable)
+
+    def on(self, day: date) -> RulePack:
+        """The pack with only those rules that hold on that day; what was right until then is not stale yet."""
+        return replace(
+            self,
+            phrases=tuple(rule for rule in self.phrases if rule.holds_on(day)),
+            stale=tuple(rule for rule in self.stale if rule.holds_on(day) and rule.held_until < day),
+            forbidden=tuple(rule for rule in self.forbidden if rule.holds_on(day)),
+        )
+
+    def source_of(self, rule: Sourced) -> str:
+        """Where a rule comes from, as one line: the law with its version and article, or its note."""
+        law = next((law for law in self.laws if law.id == rule.law), None)
+        if law is None:
+            return rule.note
+        return f"{law.title} {rule.article} ({law.serial}, in force {law.in_force.isoformat()})"
 
 
 def rule_pack_names() -> list[str]:
@@ -100,13 +138,13 @@ def parse_rule_pack(name: str, data: bytes) -> RulePack:
     """
     try:
         content: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
-        parsed = _PackFile.model_validate(content)
+        parsed = PackFile.model_validate(content)
         definitions = [check_text(entry.definition, "a definition", MAX_DEFINITION_CHARS) for entry in parsed.labels]
         labels = checked_labels([entry.name for entry in parsed.labels], ())
     except ValidationError as error:
         first = error.errors()[0]
         raise _invalid(name, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    except ValueError as error:  # not UTF-8, not TOML
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, nested without end
         raise _invalid(name, str(error)) from error
     except WorkerError as error:
         raise _invalid(name, f"{error.what} ({error.rule})") from error
@@ -114,7 +152,8 @@ def parse_rule_pack(name: str, data: bytes) -> RulePack:
         raise _invalid(name, "`default` is the word for the labels of the pack and cannot be one of them")
     described = zip(labels, definitions, strict=True)
     named = tuple(Label(label.name, text) for label, text in described)
-    return RulePack(name, parsed.title, parsed.version, named, parsed.video)
+    sections = {key: getattr(parsed, key) for key in PackFile.model_fields if key != "labels"}
+    return RulePack(name=name, labels=named, **sections)
 
 
 def _unknown(name: str) -> WorkerError:
@@ -130,5 +169,5 @@ def _invalid(name: str, why: str) -> WorkerError:
     return WorkerError(
         "rule_pack_invalid",
         f"the rule pack {name[:80]!r} cannot be used: {why[:200]}",
-        next_step="correct the file; docs/rule-packs.md shows its form",
+        next_step="correct the file; docs/rule-packs.md shows its form, `sam2-mcp-worker rules lint` all its mistakes",
     )

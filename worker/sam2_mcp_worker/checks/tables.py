@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sam2_mcp_worker.checks.reading import Box, Source
+from sam2_mcp_worker.checks.reading import Box
 
 Place = tuple[int, int]
 """Row and column, both from 0, of `Table.rows`."""
@@ -22,18 +22,25 @@ class Table:
 
     Rows may differ in length; empty cells are "". A merged cell repeats its text in every cell that it covers, so that
     a header over several columns is the header of each. `doubtful` are cells of which another value may be meant:
-    the display rounds what is stored, or the cell was read by OCR with little confidence.
+    the display rounds what is stored, or the cell was read by OCR.
 
-    `first_row` is the number of the first row in the file (lines and rows from 1), `page_number` and `boxes` (in the
-    unit of the page's reading, one for each cell of `rows`, None for one without) tell places in PDFs and pictures.
+    Args:
+        name: of the file, as the agent knows it.
+        sheet: of a workbook.
+        title: words right above the table, where known; "(단위: 만원)" stands there.
+        page: number of a PDF's page or 1 for a picture, with the table's extent `box_xyxy` in the unit of the reading.
+        boxes: one for each cell of `rows`, None for one without; empty where no cell has one.
+        first_row: where `rows[0][0]` stands in the file, so that cells are named "B3"; of lines of a text the line.
     """
 
     name: str
     rows: tuple[tuple[str, ...], ...]
     sheet: str = ""
-    source: Source = "text"
+    title: str = ""
+    page: int | None = None
+    box_xyxy: Box | None = None
     first_row: int = 1
-    page_number: int | None = None
+    first_column: int = 1
     boxes: tuple[tuple[Box | None, ...], ...] = ()
     doubtful: frozenset[Place] = frozenset()
 
@@ -50,7 +57,7 @@ class Table:
 
     def cell_name(self, row: int, column: int) -> str:
         """The name that spreadsheets give the cell: "B7"."""
-        return f"{column_letters(column)}{self.first_row + row}"
+        return f"{column_letters(self.first_column - 1 + column)}{self.first_row + row}"
 
 
 def column_letters(column: int) -> str:

@@ -94,7 +94,7 @@ def _parameters(schema: dict[str, Any]) -> str:
         kinds = about.get("anyOf", [about])
         real = [kind for kind in kinds if kind.get("type") != "null"]
         kind = " or ".join("/".join(map(str, each.get("enum", []))) or each.get("type", "") for each in real)
-        default = "required" if name in schema.get("required", []) else str(about.get("default"))
+        default = "required" if name in schema.get("required", []) else str(about.get("default", ""))
         rows.append(f"| `{name}` | {kind} | {default} | {about.get('description', '')} |\n")
     if not rows:
         return "No parameters.\n"

@@ -23,6 +23,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp_types import (
     INVALID_PARAMS,
     CallToolResult,
+    GetPromptResult,
     InputRequiredResult,
     ListResourcesResult,
     PaginatedRequestParams,
@@ -39,6 +40,7 @@ from sam2_mcp_worker.tools import (
     inspect_image,
     inspect_pdf,
     inspect_video,
+    prompts,
     read_text,
     redact_media,
     segment_image,
@@ -139,6 +141,13 @@ class ToolServer(MCPServer[Any]):
                 )
                 raise WorkerError("unknown_argument", f"{name} has no argument {argument[:60]!r}", next_step=hint)
 
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """A prompt; what is wrong with its arguments is told, which the SDK would report as a failure of ours."""
+        prompts.check_arguments(self._prompt_manager.list_prompts(), name, arguments)
+        return await super().get_prompt(name, arguments, context)
+
     async def read_resource(
         self, uri: Any, context: Context[Any, Any] | None = None
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
@@ -216,6 +225,8 @@ def build_tool_server(services: Services) -> ToolServer:
         # Models are not shown schemas of results, clients would hold 20 KB of them all the time, and beside a picture
         # there is no structured content, which a schema would promise (picture_road.py).
         tool.fn_metadata.output_schema = None
+
+    prompts.register(server, services)
 
     @server.resource(
         URI_PREFIX + "{handle}",

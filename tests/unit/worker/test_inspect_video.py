@@ -17,13 +17,9 @@ from sam2_mcp_worker.engines.ports import Sight
 from sam2_mcp_worker.engines.vision_errors import VisionError
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Job
-from sam2_mcp_worker.pipelines.inspect_video import (
-    Request,
-    VideoInspection,
-    inspect_video,
-    reading_notes,
-)
+from sam2_mcp_worker.pipelines.inspect_video import Request, VideoInspection, inspect_video
 from sam2_mcp_worker.pipelines.segment_looks import SegmentLooks
+from sam2_mcp_worker.pipelines.video_job import reading_notes
 from sam2_mcp_worker.pipelines.video_rows import numbered
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings

@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from sam2_mcp_worker.checks.exposure import ROUNDING_S
 from sam2_mcp_worker.checks.phrases import checked_phrases
 from sam2_mcp_worker.checks.rule_packs import VideoRules
-from sam2_mcp_worker.deadline import Deadline, current_deadline
-from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.fanout import fan_out
-from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job
-from sam2_mcp_worker.media.tiling import plan_tiles
-from sam2_mcp_worker.media.video import VideoFacts
-from sam2_mcp_worker.media.video_scan import ScanPlan
+from sam2_mcp_worker.deadline import current_deadline
+from sam2_mcp_worker.jobs import Job, Progress
 from sam2_mcp_worker.pipelines.frame_looks import VideoLooks
 from sam2_mcp_worker.pipelines.inspected_video import InspectedVideo
 from sam2_mcp_worker.pipelines.labels import wanted_labels
-from sam2_mcp_worker.pipelines.page_readers import PageChoice, choose_page_readers, provider_identity
-from sam2_mcp_worker.pipelines.reading_choice import Mode, vision_tiles
-from sam2_mcp_worker.pipelines.segment_looks import SegmentLooks
+from sam2_mcp_worker.pipelines.page_readers import PageChoice, provider_identity
+from sam2_mcp_worker.pipelines.reading_choice import Mode
 from sam2_mcp_worker.pipelines.video_artifacts import VideoArtifacts, make_video_artifacts
-from sam2_mcp_worker.pipelines.video_coverage import VideoCoverage, all_looks, cover
+from sam2_mcp_worker.pipelines.video_coverage import VideoCoverage, cover
 from sam2_mcp_worker.pipelines.video_delivery import (
     MAX_CUTS,
     Delivery,
@@ -41,22 +33,15 @@ from sam2_mcp_worker.pipelines.video_delivery import (
 )
 from sam2_mcp_worker.pipelines.video_facts import facts_of
 from sam2_mcp_worker.pipelines.video_findings import VideoFindings, find_all
-from sam2_mcp_worker.pipelines.video_range import plan_range, range_notes, segment_numbers
-from sam2_mcp_worker.pipelines.video_segments import SegmentReader, VideoRequest
+from sam2_mcp_worker.pipelines.video_job import range_key, reading_notes, video_job, wait_for_looks
+from sam2_mcp_worker.pipelines.video_range import plan_range, range_notes
+from sam2_mcp_worker.pipelines.video_segments import VideoRequest
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.spending import Usage
 
 TOOL = "inspect_video"
-# Kept free at the end of a call for findings and pictures: so much, and more for every line that was read (an hour of
-# 20 lines a frame took 1.6 s on two busy cores, 11 us a line). Of a short budget at most a share.
-FINISH_S = 3.0
-FINISH_LINE_S = 15e-6
-FINISH_SHARE = 0.4
-
 TOLD_ANEW = "frames were read that had failed before: texts are told again from the first one, in place of those before"
-
-Progress = Callable[[int, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,27 +97,18 @@ async def inspect_video(services: Services, request: Request, progress: Progress
         cuts=request.scene_changes,
         duration_s=facts.duration_s,
     )
-    chosen = choose_page_readers(services, request.mode, _tile_count(services, facts, asked), labels)
-    video = VideoRequest(stored, facts, asked, chosen.readers)
+    work = video_job(services, stored, facts, asked, request.mode, labels)
     names = tuple(label.name for label in labels)
-    range_key = [TOOL, stored.sha256, asdict(asked)]
     shown = [request.mode, [[label.name, label.definition] for label in labels], list(phrases)]
-    cursor_key = cache_key(*range_key, *shown, services.reader.identity, provider_identity(services))
-    numbers = segment_numbers(asked)
-    before = from_cursor(request.cursor, TOOL, cursor_key, len(numbers))
-
-    async def start(job: Job) -> None:
-        job.notes["choice"] = chosen
-        job.again = chosen.readers.stand_in
-        await _read_segments(services, job, video)
-
+    identities = [services.reader.identity, provider_identity(services)]
+    cursor_key = cache_key(*range_key(stored, asked), *shown, *identities)
+    before = from_cursor(request.cursor, TOOL, cursor_key, len(work.numbers))
     # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
-    key = cache_key(*range_key, chosen.readers.wanted)
-    async with services.jobs.join(key, numbers, start, retry=not request.cursor.strip()) as job:
-        await _wait(job, deadline, progress)
+    async with work.join(retry=not request.cursor.strip()) as job:
+        await wait_for_looks(job, deadline, progress)
         job.raise_error()
-        choice = _choice(job, chosen)
-        looks, failed = _looks(video, job, before), before.failed | frozenset(job.coverage.failed)
+        choice, failed = work.choice(job), before.failed | frozenset(job.coverage.failed)
+        looks = work.looks(job, before.failed)
         findings = await _findings(job, looks, phrases, names, services.rule_pack.video)
         notes = [*range_notes(facts, request.end_s), *choice.notes, *reading_notes(job)]
         inspected = InspectedVideo(
@@ -160,42 +136,7 @@ async def inspect_video(services: Services, request: Request, progress: Progress
         notes.append(TOLD_ANEW)
     finished = looks.complete and not told.texts_waiting
     cursor = None if finished else to_cursor(TOOL, cursor_key, told.after)
-    return VideoInspection(video, looks, account, findings, told, names, choice, notes, artifacts, spent, cursor)
-
-
-def _tile_count(services: Services, facts: VideoFacts, asked: ScanPlan) -> int:
-    """Tiles of the whole range for the rule of the modes; frames at cuts come on top, and only make it larger."""
-    per_frame = len(plan_tiles(facts.width_px, facts.height_px, vision_tiles(services.settings)))
-    return asked.grid_count * per_frame
-
-
-async def _read_segments(services: Services, job: Job, video: VideoRequest) -> None:
-    reader = job.notes["reader"] = SegmentReader(services, video, job)
-
-    async def work(number: int) -> SegmentLooks:
-        segment = await reader.segment(number)
-        job.again |= bool(segment.again)
-        job.notes["lines"] = job.notes.get("lines", 0) + segment.line_count
-        return segment
-
-    # A segment in which nothing changes is one frame: as many segments as frames may be under way.
-    await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=reader.in_flight)
-
-
-async def _wait(job: Job, deadline: Deadline, progress: Progress | None) -> None:
-    """Wait for the job, but for the time that findings need; tells the progress after each change."""
-    budget_s = deadline.remaining_s()
-    while not (job.finished or job.coverage.complete):
-        # On a busy machine they take what they took last time.
-        findings_s = max(FINISH_LINE_S * job.notes.get("lines", 0), job.notes.get("findings_s", 0.0))
-        finish_s = FINISH_S + findings_s
-        until = Deadline(deadline.at_s - min(finish_s, FINISH_SHARE * budget_s), deadline.clock)
-        if until.expired:
-            return
-        settled = job.coverage.settled
-        if progress is not None:
-            await progress(settled, len(job.coverage.items))
-        await job.wait_beyond(settled, until)
+    return VideoInspection(work.video, looks, account, findings, told, names, choice, notes, artifacts, spent, cursor)
 
 
 async def _findings(
@@ -210,40 +151,3 @@ async def _findings(
     findings = await asyncio.to_thread(find_all, looks, phrases, labels, rules)
     job.notes.update(findings=(asked, findings), findings_s=time.monotonic() - started_s)
     return findings
-
-
-def _choice(job: Job, chosen: PageChoice) -> PageChoice:
-    """Who reads was settled when the job began; what there is to say of it depends on what this call asked for."""
-    begun: PageChoice = job.notes.get("choice", chosen)
-    return chosen if begun.readers.identity == chosen.readers.identity else begun
-
-
-def _looks(video: VideoRequest, job: Job, before: Told) -> VideoLooks:
-    """What is known by now. What was told as failed stays so for the calls of one request, though it was read since."""
-    reader: SegmentReader | None = job.notes.get("reader")
-    begun = {number: work.so_far() for number, work in reader.begun.items()} if reader is not None else {}
-    told_failed = {number: WorkerError("failed_before", "see the earlier result") for number in before.failed}
-    failed = told_failed | job.coverage.failed
-    looks = all_looks(video.asked, video.size_px, job.coverage.done, failed, begun)
-    return replace(
-        looks, more_before=video.asked.start_s > 0, more_behind=video.asked.end_s < video.facts.duration_s - ROUNDING_S
-    )
-
-
-def reading_notes(job: Job) -> list[str]:
-    """What an agent should know of how frames were read, one sentence a reason."""
-    segments: list[SegmentLooks] = list(job.coverage.done.values())
-    stood_in = sum((segment.stood_in for segment in segments), Counter[str]())
-    notes = [
-        f"{count} frames were read by the local engine instead of the vision provider: {reason}"
-        for reason, count in stood_in.items()
-    ]
-    if cuts := sum(segment.cuts_left_out for segment in segments):
-        notes.append(f"scenes change so fast that the frames at {cuts} more cuts were not looked at")
-    if dropped := sum(segment.dropped for segment in segments):
-        notes.append(f"{dropped} items of the vision provider's answers made no sense and were left out")
-    if invented := sum(segment.invented for segment in segments):
-        notes.append(f"{invented} lines were left out: there is nothing where they were said to stand")
-    if again := next((segment.again for segment in segments if segment.again), ""):
-        notes.append("calling again later may give more" + ("" if again in stood_in else f": {again}"))
-    return notes

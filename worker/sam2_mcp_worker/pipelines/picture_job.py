@@ -124,6 +124,31 @@ async def open_picture(
         WorkerError: the source is wrong or no picture that can be decoded.
     """
     stored = await services.sources.resolve(source)
+
+    def fits(key: str) -> bool:
+        return belongs(cursor, tool, key)
+
+    return await picture_of(services, tool, stored, mode=mode, wanted=wanted, fits=fits, version=version)
+
+
+async def picture_of(
+    services: Services,
+    tool: str,
+    stored: StoredFile,
+    *,
+    mode: Mode,
+    wanted: Wanted,
+    fits: Callable[[str], bool],
+    version: object = None,
+) -> PictureJob:
+    """As `open_picture`, for a stored file.
+
+    Args:
+        fits: whether the request began under this key, and so with the reader that it stands for.
+
+    Raises:
+        WorkerError: no picture that can be decoded.
+    """
     image = await describe_image(services, stored)
 
     def key_of(reader: TextReader) -> str:
@@ -134,7 +159,7 @@ async def open_picture(
         mode,
         len(plan_tiles(image.width_px, image.height_px, vision_tiles(services.settings))),
         wanted,
-        cursor_fits=lambda reader: belongs(cursor, tool, key_of(reader)),
+        cursor_fits=lambda reader: fits(key_of(reader)),
     )
     tiles = plan_tiles(image.width_px, image.height_px, choice.reader.tile_limit)
     return PictureJob(services, stored, image, choice, tiles, key_of(choice.reader))

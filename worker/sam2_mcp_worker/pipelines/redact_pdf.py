@@ -25,10 +25,10 @@ from sam2_mcp_worker.media.pdf_redaction import PdfRedaction, PdfRegion, Redacte
 from sam2_mcp_worker.media.redact_words import MIN_CHARS, plain
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.inspect_page import PageRequest
-from sam2_mcp_worker.pipelines.inspect_pdf import count_pages, key_of, page_result, pages_in_flight
 from sam2_mcp_worker.pipelines.page_readers import local_readers
 from sam2_mcp_worker.pipelines.page_reading import PAGE_LIMIT_S
 from sam2_mcp_worker.pipelines.page_room import PageRoom
+from sam2_mcp_worker.pipelines.pdf_job import count_pages, key_of, page_result, pages_in_flight
 from sam2_mcp_worker.pipelines.read_picture import PictureReader
 from sam2_mcp_worker.pipelines.redact_findings import Findings, keep, output_name, unverified
 from sam2_mcp_worker.pipelines.redact_page_breaks import over_page_break

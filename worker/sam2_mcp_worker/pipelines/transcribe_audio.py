@@ -6,31 +6,26 @@ Owns the order of work for a recording; what of it goes into which call's result
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sam2_mcp_worker.artifacts import Artifact
-from sam2_mcp_worker.deadline import Deadline, current_deadline
+from sam2_mcp_worker.deadline import current_deadline
 from sam2_mcp_worker.engines.speech_languages import LANGUAGES, language_code
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.fanout import fan_out
-from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job, Progress
-from sam2_mcp_worker.media.audio import SoundFacts, stretches_of
-from sam2_mcp_worker.pipelines.hear_piece import HeardPiece, Listener, hear_all
-from sam2_mcp_worker.pipelines.listening import Listening, piece_unit
-from sam2_mcp_worker.pipelines.recording import Recording, StretchSound, describe_sound
+from sam2_mcp_worker.jobs import Progress
+from sam2_mcp_worker.media.audio import SoundFacts
+from sam2_mcp_worker.pipelines.recording import describe_sound
+from sam2_mcp_worker.pipelines.sound_job import SoundJob, heard_pieces, said_inside
 from sam2_mcp_worker.pipelines.speech_delivery import deliver, fills_a_result, from_cursor, to_cursor
 from sam2_mcp_worker.pipelines.speech_notes import engine_notes, file_notes, languages_of, loading_notes
 from sam2_mcp_worker.pipelines.transcript import Became, Said, SoundSpan, Transcript, listed
 from sam2_mcp_worker.pipelines.transcript_artifacts import write_transcript
-from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.spending import Usage
 from sam2_mcp_worker.uploads import StoredFile
 
 TOOL = "transcribe_audio"
-# Raise it whenever cursors or the results that they go on from mean something else.
-RESULT_VERSION = 1
 # Of a result's characters, what everything but the segments and the listed spans may take; and keys and numbers of a
 # listed span.
 REST_CHARS = 3000
@@ -79,22 +74,11 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
     stored = await services.sources.resolve(request.source)
     recording = await describe_sound(services, stored)
     start_s, end_s = _range(request, recording.facts)
-    numbers = stretches_of(recording.facts, start_s, end_s)
-    language = _language(request.language)
-    engines = [engine.identity for engine in services.transcribers]
-    key = cache_key(TOOL, RESULT_VERSION, stored.sha256, start_s, end_s, language, engines)
-    before = from_cursor(request.cursor, TOOL, key, numbers.stop)
-
-    def listening_of(job: Job) -> Listening:
-        listening: Listening = job.notes.setdefault("listening", Listening(recording.facts, start_s, end_s, numbers))
-        return listening
-
-    async def start(job: Job) -> None:
-        await _listen(services, job, listening_of(job), recording, language)
-
+    listens = SoundJob(services, recording, start_s, end_s, _language(request.language))
+    before = from_cursor(request.cursor, TOOL, listens.key, listens.numbers.stop)
     # A call with a cursor goes on with what the one before it reported; one without tries again what failed.
-    async with services.jobs.join(key, tuple(numbers), start, retry=not request.cursor.strip()) as job:
-        listening = listening_of(job)
+    async with listens.join(retry=not request.cursor.strip()) as job:
+        listening = listens.listening(job)
 
         def room() -> int:
             return services.settings.result_max_chars - REST_CHARS - _listed_chars(listening.spans(job.coverage))
@@ -105,21 +89,21 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
         job.raise_error()
         units = list(listening.units(job.coverage))
         delivery = deliver(units, before, room())
-        heard = [unit.heard for unit in units if unit.heard is not None]
-        transcript = _transcript(services, stored, listening, heard, listening.spans(job.coverage))
+        heard = heard_pieces(listening, job)
+        transcript = listens.transcript(job)
         return Transcription(
             stored,
             recording.facts,
             transcript,
-            _inside([said for piece in delivery.pieces for said in piece.said], listening),
+            said_inside([said for piece in delivery.pieces for said in piece.said], listening),
             languages_of(heard),
             (*file_notes(request.end_s, listening), *engine_notes(heard), *loading_notes(services, job)),
             None if services.transcribers else services.speech_missing,
             listening.goes_on,
-            await write_transcript(services, transcript, key, deadline),
+            await write_transcript(services, transcript, listens.key, deadline),
             job.spent.take(),
             # Without an engine nothing is won by going on: what was not come to is told as unreached.
-            to_cursor(TOOL, key, delivery) if services.transcribers else None,
+            to_cursor(TOOL, listens.key, delivery) if services.transcribers else None,
         )
 
 
@@ -165,60 +149,6 @@ def _range(request: Request, facts: SoundFacts) -> tuple[float, float]:
         rule=f"the sound lasts from {facts.begins_s:.3f} s to {ends_s:.3f} s; start_s < end_s",
         next_step="give times of this recording in seconds",
     )
-
-
-async def _listen(
-    services: Services, job: Job, listening: Listening, recording: Recording, language: str | None
-) -> None:
-    listener = Listener(services, language, job.key)
-
-    async def work(number: int) -> None:
-        with services.work_directory("sound") as folder:
-            sound = StretchSound(services, recording, number, folder, job.key)
-            listening.stretches[number] = await sound.cuts()
-
-            def done(index: int, heard: HeardPiece) -> None:
-                listening.heard[piece_unit(number, index)] = heard
-                job.again |= heard.again
-
-            await hear_all(listener, listening.pieces(number), sound.piece, done, job.spent)
-
-    # One stretch more than pieces, so that the next is decoded while all requests are under way.
-    limit = 1 + max((engine.pieces_in_flight for engine in services.transcribers), default=1)
-    await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
-
-
-def _transcript(
-    services: Services,
-    stored: StoredFile,
-    listening: Listening,
-    heard: Sequence[HeardPiece],
-    spans: tuple[SoundSpan, ...],
-) -> Transcript:
-    """All that is known by now."""
-    engines = list(dict.fromkeys(piece.engine for piece in heard if piece.engine))
-    first = services.transcribers[0] if services.transcribers else None
-    languages = languages_of(heard)
-    return Transcript(
-        stored.name,
-        listening.start_s,
-        listening.end_s,
-        ", ".join(engines) or (first.name if first else "none"),
-        any(piece.low_quality for piece in heard) or (not engines and first is not None and first.quality == "low"),
-        languages[0] if languages else None,
-        _inside([said for piece in heard for said in piece.said], listening),
-        spans,
-    )
-
-
-def _inside(said: Iterable[Said], listening: Listening) -> tuple[Said, ...]:
-    """What was said inside the range, at least in part, in order: a piece may go on beyond it.
-
-    Words may have no length: those at a border belong to the range that begins there.
-    """
-    begin_s, end_s = listening.start_s, listening.end_s
-    found = (one for one in said if one.start_s < end_s and (one.end_s > begin_s or one.start_s >= begin_s))
-    return tuple(sorted(found, key=lambda one: one.start_s))
 
 
 def _listed_chars(spans: Sequence[SoundSpan]) -> int:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sam2_mcp_worker.checks.phrase_letters import letters
 from sam2_mcp_worker.checks.phrase_tokens import differences, tokens_of
 from sam2_mcp_worker.checks.phrases import (
     MAX_PHRASES,
     PhraseMatch,
     checked_phrases,
-    letters,
     match_phrase,
     phrase_of,
 )

@@ -6,36 +6,18 @@ line more dearly, and only what is left is looked at closely. What a likeness me
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from rapidfuzz import fuzz
-
-from sam2_mcp_worker.checks.phrases import (
-    SHORT_LETTERS,
-    MatchState,
-    Phrase,
-    PhraseMatch,
-    letters,
-    likeness,
-    match_phrase,
-)
+from sam2_mcp_worker.checks.phrase_grams import WORTH_SHARE, PhraseGrams, line_weight
+from sam2_mcp_worker.checks.phrase_letters import letters
+from sam2_mcp_worker.checks.phrases import MatchState, Phrase, PhraseMatch, likeness, match_phrase
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook
 
 STATES_BY_RANK: tuple[MatchState, ...] = ("present", "altered", "review")
 """What a match may be, the best first."""
 
-# A line may have something of a phrase from this likeness on: of two lines that share a phrase, the better one has
-# 0.67 when it is read without slips, and 0.5 with 25 % of them.
-_LINE_PERCENT = 50.0
-# Lines that are this much of a phrase together are worth a close look.
-_WORTH_SHARE = 0.35
-# Runs of this many letters (a syllable has 2 or 3) are shared: a line with 45 % of its syllables wrong still has a
-# third of them, unlike lines have at most those of a common ending.
-_GRAM = 4
-_LEAST_GRAM_SHARE = 0.1
 # Every call of a long inspection looks at all frames anew, most of which an earlier call has seen: what was compared
 # for the last few lists of phrases is kept. An hour of frames of which no two are alike makes 180,000 entries, 40 MB.
 _LISTS_KEPT = 4
@@ -98,7 +80,7 @@ class FrameLines:
         """
         weights = self._weights[phrase]
         likely = [position for position, number in enumerate(numbers) if number in weights]
-        if sum(weights[numbers[position]] for position in likely) < _WORTH_SHARE:
+        if sum(weights[numbers[position]] for position in likely) < WORTH_SHARE:
             return []
         near = {position + step for position in likely for step in (-1, 0, 1)}
         return [likely, sorted(position for position in near if 0 <= position < len(numbers))]
@@ -109,7 +91,7 @@ class _Memory:
 
     def __init__(self, phrases: tuple[Phrase, ...]) -> None:
         self._phrases = phrases
-        self._grams = _Grams(phrases)
+        self._grams = PhraseGrams([phrase.letters for phrase in phrases])
         self._weights: dict[str, tuple[tuple[int, float], ...]] = {}
         self._compared: dict[tuple[int, tuple[str, ...]], PhraseMatch] = {}
 
@@ -118,7 +100,7 @@ class _Memory:
         known = self._weights.get(text)
         if known is None:
             found = letters(text)
-            weights = ((index, _weight(self._phrases[index].letters, found)) for index in self._grams.like(found))
+            weights = ((index, line_weight(self._phrases[index].letters, found)) for index in self._grams.like(found))
             known = tuple((index, weight) for index, weight in weights if weight > 0)
             self._keep(self._weights, text, known)
         return known
@@ -139,41 +121,6 @@ class _Memory:
 
 
 _memory_of = lru_cache(maxsize=_LISTS_KEPT)(_Memory)
-
-
-class _Grams:
-    """Which phrases share runs of letters with a line: cheap, and a line that shares none holds nothing of them."""
-
-    def __init__(self, phrases: Sequence[Phrase]) -> None:
-        self._of: dict[str, list[int]] = {}
-        self._lengths = [len(phrase.letters) for phrase in phrases]
-        self._short = [index for index, phrase in enumerate(phrases) if len(phrase.letters) < SHORT_LETTERS]
-        for index, phrase in enumerate(phrases):
-            if len(phrase.letters) >= SHORT_LETTERS:
-                for gram in set(_grams(phrase.letters)):
-                    self._of.setdefault(gram, []).append(index)
-
-    def like(self, line: str) -> Iterator[int]:
-        """Indices of the phrases that the line may hold a part of; of a short phrase that is not told by runs."""
-        yield from self._short
-        shared = Counter(index for gram in _grams(line) if gram in self._of for index in self._of[gram])
-        for index, count in shared.items():
-            if count >= _LEAST_GRAM_SHARE * min(len(line), self._lengths[index]):
-                yield index
-
-
-def _grams(text: str) -> Iterator[str]:
-    return (text[start : start + _GRAM] for start in range(len(text) - _GRAM + 1))
-
-
-def _weight(phrase: str, line: str) -> float:
-    """How much of the phrase may be in the line, 0-1; of a short line all of it must be there."""
-    if phrase in line:
-        return 1.0
-    if len(line) < SHORT_LETTERS:
-        return len(line) / len(phrase) if line in phrase else 0.0
-    percent = fuzz.partial_ratio(phrase, line, score_cutoff=_LINE_PERCENT)
-    return percent / 100 * min(1.0, len(line) / len(phrase))
 
 
 def _turns(wider: FrameMatch, match: FrameMatch) -> bool:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from rapidfuzz import fuzz
 
+from sam2_mcp_worker.checks.phrase_letters import letters
 from sam2_mcp_worker.checks.phrase_tokens import tokens_of
-from sam2_mcp_worker.checks.phrases import letters
 from sam2_mcp_worker.engines.ports import Box, TextLine
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook
 from sam2_mcp_worker.pipelines.look_moments import hides

@@ -23,13 +23,13 @@ from sam2_mcp_worker.checks.rule_packs.schema import (
     PackFile,
     PhraseRule,
     Room,
+    SealFormat,
     SealRules,
     StaleRule,
     VerdictRow,
     VerdictTable,
 )
 from sam2_mcp_worker.checks.rule_packs.sections import (
-    AttachmentRule,
     ContrastRules,
     FileRules,
     Sourced,
@@ -40,7 +40,6 @@ from sam2_mcp_worker.checks.rule_packs.sections import (
 from sam2_mcp_worker.errors import WorkerError
 
 __all__ = [
-    "AttachmentRule",
     "ContrastRules",
     "FileRules",
     "ForbiddenRule",
@@ -48,6 +47,7 @@ __all__ = [
     "PhraseRule",
     "Room",
     "RulePack",
+    "SealFormat",
     "SealRules",
     "Sourced",
     "SpeechRules",

@@ -112,17 +112,23 @@ class ForbiddenRule(Dated):
     sure: bool = False
 
 
-class SealRules(Sourced):
-    """The mark of the review. `names` are what it may be called; where `validity` is asked, its last day must be told.
+class SealFormat(Sourced):
+    """What the mark of the review tells beside its name. With `validity` its last day must be told.
 
     `max_valid_days`: no longer than so many days from the day of the review, where that is told.
     """
 
-    names: Annotated[tuple[ShortText, ...], Field(strict=False, min_length=1, max_length=20)]
-    need: Literal["always", "optional"] = "always"
     number: bool = True
     validity: bool = True
     max_valid_days: int | None = Field(default=None, ge=1, le=3660)
+
+
+class SealRules(Sourced):
+    """The mark of the review; `names` are what it may be called."""
+
+    names: Annotated[tuple[ShortText, ...], Field(strict=False, min_length=1, max_length=20)]
+    need: Literal["always", "optional"] = "always"
+    format: SealFormat | None = None
 
 
 class Room(Strict):
@@ -141,7 +147,13 @@ class VerdictRow(Strict):
     basis: Basis | Literal["any"] = "any"
     at_least: int = Field(default=1, ge=1, le=1000)
     label: Literal["conditional", "reject"]
-    room: str = ""
+    room: str = Field(default="", max_length=40)
+
+    @model_validator(mode="after")
+    def _counts_within_a_tool(self) -> Self:
+        if self.kind == "any" and self.at_least > 1:
+            raise ValueError("a row for any kind counts from 1: kinds belong to several tools, which count apart")
+        return self
 
 
 class VerdictTable(Strict):

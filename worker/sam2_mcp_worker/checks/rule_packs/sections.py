@@ -48,72 +48,60 @@ class Sourced(Strict):
 
 
 class TextRules(Sourced):
-    """Minimum sizes of text. `min_size_pt` (em) holds where the physical size is known, `min_size_px` elsewhere.
+    """Minimum heights of text: `min_height_pt` where the physical size is known, `min_height_px` elsewhere.
 
     `min_share_of_largest` is of the largest text of the document, 0-1. Heights that OCR measured nearer to a minimum
     than `near_border_px` are for a person. `applies_to`: the lines of mandatory phrases that were found, or all text.
     """
 
-    min_size_pt: float | None = Field(default=None, gt=0, le=200)
-    min_size_px: float | None = Field(default=None, gt=0, le=1000)
+    min_height_pt: float | None = Field(default=None, gt=0, le=200)
+    min_height_px: float | None = Field(default=None, gt=0, le=1000)
     min_share_of_largest: float | None = Field(default=None, gt=0, le=1)
-    near_border_px: float = Field(default=3.0, ge=0, le=50)
+    near_border_px: float = Field(default=3.0, ge=0, le=20)
     applies_to: Literal["phrases", "all"] = "phrases"
 
 
 class ContrastRules(Sourced):
-    """Minimum contrast ratios (1-21, as in WCAG 2.2, 1.4.3): of text, and of large text.
-
-    Large is text of `large_pt` and more, bold text of `bold_large_pt` and more.
-    """
+    """Minimum contrast ratios (1-21, as in WCAG 2.2, 1.4.3): of text, and of text of `large_from_pt` and more."""
 
     min_ratio: float | None = Field(default=None, ge=1, le=21)
     min_ratio_large: float | None = Field(default=None, ge=1, le=21)
-    large_pt: float = Field(default=18.0, gt=0, le=200)
-    bold_large_pt: float = Field(default=14.0, gt=0, le=200)
+    large_from_pt: float = Field(default=18.0, gt=0, le=200)
     applies_to: Literal["phrases", "all"] = "phrases"
 
 
-class AttachmentRule(Strict):
-    """A file that must be inside the PDF: its name there holds one of `words`."""
-
-    name: str = Field(min_length=1, max_length=60)
-    words: Annotated[tuple[ShortText, ...], Field(strict=False, min_length=1, max_length=20)]
-
-
 class FileRules(Sourced):
-    """What a file must be like, seen without reading it.
+    """What a file must be like, seen without reading it. Left out, a field asks for nothing.
 
-    Page sizes are (width, height) in mm, either way up. `bleed_mm` is asked around the trim where artwork reaches it.
-    `colour_spaces` are those allowed. `min_picture_dpi` is of pictures as they are placed on a page. Lines that begin
-    with one of `attachment_words` are the checklist of the document itself.
+    Page sizes are (width, height) in mm, either way up. `min_bleed_mm` is asked around the trim where artwork reaches
+    it. `colour_spaces` are those allowed. `min_image_dpi` is of pictures as they are placed on a page. `attachments`
+    are names of files that must be inside; lines that begin with one of `checklist_words` are the document's own list.
     """
 
     page_sizes_mm: Annotated[tuple[Annotated[tuple[float, float], Field(strict=False)], ...], Field(strict=False)] = ()
     page_size_tolerance_mm: float = Field(default=2.0, ge=0, le=50)
-    bleed_mm: float | None = Field(default=None, gt=0, le=50)
-    forbid_cut_off: bool = False
     colour_spaces: Annotated[
         tuple[Literal["cmyk", "rgb", "gray", "lab", "spot"], ...], Field(strict=False, max_length=5)
     ] = ()
+    min_bleed_mm: float | None = Field(default=None, gt=0, le=50)
+    min_image_dpi: float | None = Field(default=None, gt=0, le=2400)
     fonts_embedded: bool = False
-    forbid_empty_pages: bool = False
-    min_picture_dpi: float | None = Field(default=None, gt=0, le=2400)
-    attachments: Annotated[tuple[AttachmentRule, ...], Field(strict=False, max_length=20)] = ()
-    attachment_words: Annotated[tuple[ShortText, ...], Field(strict=False, max_length=20)] = ()
+    empty_pages_allowed: bool = True
+    cut_off_allowed: bool = True
+    attachments: Annotated[tuple[ShortText, ...], Field(strict=False, max_length=20)] = ()
+    checklist_words: Annotated[tuple[ShortText, ...], Field(strict=False, max_length=20)] = ()
 
 
 class SpeechRules(Sourced):
-    """How a mandatory notice is spoken beside the rest of the speech.
+    """How a mandatory notice is spoken beside the rest of the speech: at most so much faster and quieter.
 
-    `min_louder_db` below 0 allows it to be so much quieter; `max_rate_ratio` above 1 so much faster; `min_share` is of
-    the time of all speech. `while_shown_share` is the share of the spoken notice during which it is on screen, too.
+    `min_share` is of the time of all speech, 0-1. `while_shown`: what is spoken stands on the screen meanwhile.
     """
 
-    min_louder_db: float | None = Field(default=None, ge=-60, le=60)
     max_rate_ratio: float | None = Field(default=None, gt=0, le=10)
+    max_quieter_db: float | None = Field(default=None, ge=0, le=60)
     min_share: float | None = Field(default=None, gt=0, le=1)
-    while_shown_share: float | None = Field(default=None, gt=0, le=1)
+    while_shown: bool = False
 
 
 class VideoRules(Strict):

@@ -1,0 +1,111 @@
+"""From kinds and numbers of findings to a label, by the table of a rule pack: the same findings give the same label.
+
+Owns what no table can change: without a finding there is no label; nothing is approved while something is undone, could
+not be told, is for a person to look at, or is wrong. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from sam2_mcp_worker.checks.findings import Finding, FindingKind
+from sam2_mcp_worker.checks.rule_packs.schema import Room, VerdictRow, VerdictTable
+
+LabelName = Literal["approve", "none", "conditional", "reject"]
+"""From the mildest to the most severe; `none` is no label: something is not known yet."""
+
+SEVERITY: tuple[LabelName, ...] = get_args(LabelName)
+
+TOOL_KINDS: Mapping[str, frozenset[FindingKind]] = MappingProxyType(
+    {
+        "check_phrases": frozenset(get_args(FindingKind)) - {"figure_mismatch"},
+        "check_figures": frozenset(("figure_mismatch",)),
+    }
+)
+"""Which tool tells which kinds: each kind has one, so that the label of the whole is the most severe of the tools'."""
+
+# Rules that are named in a reason; the findings themselves name all.
+MAX_NAMED = 5
+
+_FLOORS: tuple[tuple[str, LabelName, str], ...] = (
+    ("not_met", "conditional", "not met"),
+    ("review", "conditional", "for a person to look at"),
+    ("cannot_tell", "none", "not known"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictLabel:
+    """`because` says in sentences what the label follows from; `discretion` is the room that a reviewer has."""
+
+    label: LabelName
+    because: tuple[str, ...]
+    discretion: tuple[Room, ...] = ()
+
+
+def label_of(findings: Iterable[Finding], complete: bool, table: VerdictTable) -> VerdictLabel:
+    """The label that follows. `complete` is False while pages failed, were not reached, or a cursor is open.
+
+    Findings that are met count as having been judged: without any finding the label is `none`.
+    """
+    held = list(findings)
+    if not held:
+        return VerdictLabel("none", ("nothing was judged",))
+    reached = [*_rows(held, table), *_floors(held)]
+    if not complete:
+        reached.append(("none", "not everything was gone through", ""))
+    label = _most_severe(name for name, _, _ in reached)
+    if label == "approve":
+        return VerdictLabel("approve", (f"all that was judged is met ({len(held)})",))
+    named = [(because, room) for name, because, room in reached if name == label]
+    rooms = {room for _, room in named}
+    discretion = tuple(room for room in table.rooms if room.id in rooms)
+    return VerdictLabel(label, tuple(dict.fromkeys(because for because, _ in named)), discretion)
+
+
+def combined(labels: Iterable[VerdictLabel]) -> VerdictLabel:
+    """The label of the whole: the most severe one, with the reasons of those that have it."""
+    given = list(labels)
+    if not given:
+        return VerdictLabel("none", ("nothing was judged",))
+    label = _most_severe(one.label for one in given)
+    decisive = [one for one in given if one.label == label]
+    because = dict.fromkeys(reason for one in decisive for reason in one.because)
+    rooms = {room.id: room for one in decisive for room in one.discretion}
+    return VerdictLabel(label, tuple(because), tuple(rooms.values()))
+
+
+def _most_severe(names: Iterable[LabelName]) -> LabelName:
+    return max(names, key=SEVERITY.index, default="approve")
+
+
+def _rows(findings: Collection[Finding], table: VerdictTable) -> list[tuple[LabelName, str, str]]:
+    """What the rows give that are reached, in the order of the table."""
+    reached: list[tuple[LabelName, str, str]] = []
+    for row in table.rows:
+        matching = [finding for finding in findings if _matches(row, finding)]
+        if len(matching) >= row.at_least:
+            reached.append((row.label, _said(matching, f"{row.kind} {row.verdict}"), row.room))
+    return reached
+
+
+def _floors(findings: Collection[Finding]) -> list[tuple[LabelName, str, str]]:
+    reached: list[tuple[LabelName, str, str]] = []
+    for verdict, label, words in _FLOORS:
+        matching = [finding for finding in findings if finding.verdict == verdict]
+        if matching:
+            reached.append((label, _said(matching, words), ""))
+    return reached
+
+
+def _matches(row: VerdictRow, finding: Finding) -> bool:
+    return finding.verdict == row.verdict and row.kind in ("any", finding.kind) and row.basis in ("any", finding.basis)
+
+
+def _said(findings: Collection[Finding], words: str) -> str:
+    rules = sorted({finding.rule for finding in findings})
+    more = f" and {len(rules) - MAX_NAMED} more" if len(rules) > MAX_NAMED else ""
+    return f"{words}: {len(findings)} ({', '.join(rules[:MAX_NAMED])}{more})"

@@ -11,21 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
-_SMALL_UNITS = {"십": 10, "백": 100, "천": 1_000}
-_LARGE_UNITS = {"만": 10_000, "억": 100_000_000, "조": 1_000_000_000_000}
-# The last group of three may stand on the next line.
-_DIGITS = r"\d+(?:[.,]\d+|,\n\d{3}(?!\d))*"
-_UNIT = "[십백천만억조]"
-# Spaces are kept or lost by readers as they like: "1 억 5천만" is one amount, "1억 2026" two.
-_AMOUNT = rf"{_DIGITS}(?:\s?{_UNIT}+(?:{_DIGITS}|\s{_DIGITS}(?=\s?{_UNIT}))?)*"
+from sam2_mcp_worker.checks.amounts import AMOUNT, SPELLED, amount_value, letters_as_digits, plain_number
+
 # A sign stands at the beginning of a word and right before its number; a bullet has a space behind it, and a number
 # that goes on in the next line ("2026" above "-0412") none.
 _SIGN = r"(?:(?<![\w.,%)\]])(?<!\d\s)[-\u2212])?"
-# "천만원", "이십만원": the whole word is the amount.
-_SPELLED = r"(?<![가-힣\d])[일이삼사오육칠팔구십백천만억조]*[십백천만억조](?=\s?원)"
-_ONES = {syllable: str(number) for number, syllable in enumerate("일이삼사오육칠팔구", start=1)}
 # One syllable in front turns these into their opposite. Other words begin with it as well, so they are named.
 _TURNED = (
     r"(?<![가-힣])(?:비(?=갱신|보장|과세|급여|흡연|확정)|[무유](?=배당|진단|심사|해지|해약)|불(?=포함|인정|승인|충분)"
@@ -36,7 +27,7 @@ _NEGATION = (
     rf"않|아니|아님|없|못|(?<!환)불가|제외|(?<![가-힣])안(?=\s?(?:되|됩|된|될|됨|돼|하|합|한|할|함|해))|{_TURNED}"
     r"|n[o'\u2019]t\b|cannot|\b(?:without|no|never)\b|\bnon-?(?=[a-z])|\bun(?=guaranteed|insured|protected)"
 )
-_TOKEN = re.compile(rf"(?P<number>{_SIGN}{_AMOUNT}|{_SPELLED})|(?P<negation>{_NEGATION})", re.IGNORECASE)
+_TOKEN = re.compile(rf"(?P<number>{_SIGN}{AMOUNT}|{SPELLED})|(?P<negation>{_NEGATION})", re.IGNORECASE)
 # Words that say the opposite of one another, or something else, of the same number: within a group those that differ
 # are never the same. Slips do not turn one into another, so a missing one alone says nothing.
 _OPPOSITES = (
@@ -46,10 +37,6 @@ _OPPOSITES = (
     ("증가", "감소"),
     ("유료", "무료"),
 )
-_PART = re.compile(rf"({_DIGITS})?({_UNIT}*)")
-# Letters that readers give for digits, where a digit or a unit stands beside them.
-_LIKE_ZERO = re.compile(r"(?<=\d)[oO]|[oO](?=[.,]?\d)")
-_LIKE_ONE = re.compile(r"(?<=\d)[lI|]|(?<![A-Za-z])[lI|](?=[.,]?\d|\s?(?:[십백천만억조%]|인당|개월))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +52,7 @@ class Token:
 
 def tokens_of(text: str) -> list[Token]:
     """The tokens of a text in order. Positions are those of the text as it was given."""
-    digits = _LIKE_ONE.sub("1", _LIKE_ZERO.sub("0", text))
+    digits = letters_as_digits(text)
     tokens: list[Token] = []
     for match in _TOKEN.finditer(digits):
         if match["negation"]:
@@ -117,35 +104,8 @@ def _numbers(text: str, start: int) -> list[Token]:
     if re.fullmatch(r"\d+(?:\.\d+){2,}", text):
         return [Token(part[0], str(int(part[0])), start + part.start(), start + part.end()) for part in _digits(text)]
     sign = "-" if text[0] in "-\u2212" else ""
-    return [Token(text, sign + _plain(_amount(text.lstrip("-\u2212"))), start, start + len(text))]
+    return [Token(text, sign + plain_number(amount_value(text.lstrip("-\u2212"))), start, start + len(text))]
 
 
 def _digits(text: str) -> list[re.Match[str]]:
     return list(re.finditer(r"\d+", text))
-
-
-def _amount(text: str) -> Decimal:
-    """The value of digits with Korean units: each large unit multiplies what was gathered since the one before."""
-    total = section = Decimal(0)
-    plain = "".join(_ONES.get(syllable, syllable) for syllable in "".join(text.split()))
-    for digits, units in _PART.findall(plain):
-        value = Decimal(_without_separators(digits)) if digits else Decimal(1)
-        for unit in units:
-            if unit in _SMALL_UNITS:
-                section += value * _SMALL_UNITS[unit]
-            else:
-                total += (section + value if value else section) * _LARGE_UNITS[unit]
-                section = Decimal(0)
-            value = Decimal(0)
-        section += value if digits or units else 0
-    return total + section
-
-
-def _without_separators(digits: str) -> str:
-    """Commas go; of several points none is a decimal one."""
-    plain = digits.replace(",", "")
-    return plain if plain.count(".") <= 1 else plain.replace(".", "")
-
-
-def _plain(value: Decimal) -> str:
-    return f"{value.normalize():f}"

@@ -54,7 +54,7 @@ async def ask(folder: Path, address: str) -> Outcome:
 async def test_an_answer_that_was_packed_all_the_same_is_read(tmp_path: Path) -> None:
     async with endpoint("200 OK", "Content-Encoding: gzip\r\n", gzip.compress(ANSWER)) as (address, seen):
         outcome = await ask(tmp_path, address)
-    assert outcome.transcript is not None and outcome.transcript.said[0].text == "yes"
+    assert outcome.value is not None and outcome.value.said[0].text == "yes"
     assert b"accept-encoding: identity" in seen[0].lower()
 
 

@@ -5,22 +5,19 @@ Messages of servers are never shown to agents and only in part to the log: a gat
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import httpx2
 
 from sam2_mcp_worker.engines import provider_errors
 from sam2_mcp_worker.engines.network_errors import NOT_SENT, may_open, network_reason, scrub
+from sam2_mcp_worker.engines.openai_errors import Told, kind_of, read_error
 from sam2_mcp_worker.engines.provider_errors import Kind, ProviderError
-from sam2_mcp_worker.engines.retry import may_retry, retry_after_s
+from sam2_mcp_worker.engines.retry import retry_after_s
 
 MEANWHILE = "local Whisper hears meanwhile where it is installed"
-# OpenAI answers 429 to an empty account, too; waiting does not fill it.
-CREDIT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 # What endpoints say that know no times of segments, or not for this model.
 PLAINER_WORDS = ("response_format", "verbose_json", "timestamp_granularities")
 # So they speak of any field, and of sound that they cannot read ("unknown audio format").
@@ -48,22 +45,9 @@ NEXT_STEPS: dict[Kind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What an error answer says: its own code, type and message; all empty where it has another form."""
-
-    code: str = ""
-    type: str = ""
-    message: str = ""
-
-    @property
-    def words(self) -> str:
-        return self.message.lower()
-
-
 def explain_status(status: int, headers: Mapping[str, str], body: bytes, *, model: str, secret: str) -> Failure:
     """The failure behind an answer other than 200."""
-    told = _read(body)
+    told = read_error(body)
 
     def failure(kind: Kind, what: str, **more: Any) -> Failure:
         about = " ".join(part for part in (f"HTTP {status}", told.type, told.code) if part)
@@ -71,25 +55,35 @@ def explain_status(status: int, headers: Mapping[str, str], body: bytes, *, mode
         error = SpeechError(kind, f"{what} (HTTP {status})", next_step=NEXT_STEPS[kind], private=private)
         return Failure(error, **more)
 
-    if status == 402 or {told.code, told.type} & CREDIT_CODES:
-        return failure("credit", "the account has no credit or has reached its spend limit")
-    if may_retry(status, headers):
+    kind = kind_of(status, headers, told, model)
+    if kind == "overloaded":
         asked_s = retry_after_s(headers, time.time())
-        told_what = "the speech endpoint is overloaded or limits our rate"
-        return failure("overloaded", told_what, retry=True, asked_s=asked_s, limits_rate=status == 429)
-    if status in (401, 403):
-        what = "does not accept the API key" if status == 401 else "does not permit this to the API key"
-        return failure("auth", f"the speech endpoint {what}")
-    if status == 407:
-        return failure("unreachable", "the proxy wants a name and password")
-    if told.code == "model_not_found" or (status == 404 and model.lower() in told.words):
-        return failure("model", f"the speech endpoint does not know the model {model}")
-    if status == 413 or "maximum content size" in told.words or "too large" in told.words:
-        return failure("too_large", "the speech endpoint refused this piece for its size")
+        return failure(
+            kind,
+            "the speech endpoint is overloaded or limits our rate",
+            retry=True,
+            asked_s=asked_s,
+            limits_rate=status == 429,
+        )
+    if kind is not None:
+        return failure(kind, _meaning(kind, status, model))
     return failure(*_complaint(status, told), plainer=_wants_plainer(status, told))
 
 
-def _complaint(status: int, told: _Told) -> tuple[Kind, str]:
+def _meaning(kind: Kind, status: int, model: str) -> str:
+    if kind == "credit":
+        return "the account has no credit or has reached its spend limit"
+    if kind == "auth":
+        what = "does not accept the API key" if status == 401 else "does not permit this to the API key"
+        return f"the speech endpoint {what}"
+    if kind == "unreachable":
+        return "the proxy wants a name and password"
+    if kind == "model":
+        return f"the speech endpoint does not know the model {model}"
+    return "the speech endpoint refused this piece for its size"
+
+
+def _complaint(status: int, told: Told) -> tuple[Kind, str]:
     if status in (400, 422) and not _wants_plainer(status, told) and any(w in told.words for w in SOUND_WORDS):
         return "refused", "the speech endpoint could not hear this piece"
     if 300 <= status < 400:
@@ -97,7 +91,7 @@ def _complaint(status: int, told: _Told) -> tuple[Kind, str]:
     return "gateway", "what answers at OPENAI_BASE_URL does not understand our requests"
 
 
-def _wants_plainer(status: int, told: _Told) -> bool:
+def _wants_plainer(status: int, told: Told) -> bool:
     """Whether the endpoint may understand a request for text alone."""
     named, vague, sound = (
         any(word in told.words for word in words) for words in (PLAINER_WORDS, VAGUE_WORDS, SOUND_WORDS)
@@ -125,20 +119,6 @@ def no_endpoint(what: str, *, status: int = 200) -> Failure:
     told = f"what answers at OPENAI_BASE_URL is no speech endpoint: {what}"
     error = SpeechError("gateway", told, next_step=NEXT_STEPS["gateway"], private=f"HTTP {status}")
     return Failure(error, how="broken")
-
-
-def _read(body: bytes) -> _Told:
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
-        return _Told(message=body[:1000].decode("utf-8", "replace"))
-    error = data.get("error", data) if isinstance(data, dict) else {}
-    if isinstance(error, str):
-        return _Told(message=error)
-    if not isinstance(error, dict):
-        return _Told()
-    message = error.get("message") or error.get("detail") or ""
-    return _Told(*(str(value or "") for value in (error.get("code"), error.get("type"), message)))
 
 
 def cap_reached(cap_usd: float, spent_usd: float) -> SpeechError:

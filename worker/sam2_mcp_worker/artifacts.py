@@ -21,6 +21,8 @@ from sam2_mcp_worker.errors import WorkerError
 
 HANDLE = re.compile(r"art_[A-Za-z0-9_-]{22}\Z")
 URI_PREFIX = "artifact://"
+# In `facts`: the handle of the file that the artifact tells something of. As a source it stands for that file.
+INSPECTED = "inspected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class Artifact:
     """A stored file: `handle`, file `name`, MIME type and size in bytes.
 
     `facts` is JSON that a tool needs which is given the handle: of a mask `kind` "mask", `width_px`, `height_px`,
-    `box_xyxy_px` and `source_sha256`, the hash of the picture that it was cut from.
+    `box_xyxy_px` and `source_sha256`, the hash of the picture that it was cut from; of what an inspection made of a
+    file INSPECTED.
     """
 
     handle: str

@@ -66,7 +66,9 @@ class Services:
         self.cache = ResultCache(data / "cache")
         self.tracks = TrackStore(data / "tracks")
         self.jobs = Jobs(settings.background_limit_s)
-        self.sources = Sources(self.uploads, settings.allowed_roots, Fetcher(settings.allowed_url_hosts))
+        self.sources = Sources(
+            self.uploads, self.artifacts, settings.allowed_roots, Fetcher(settings.allowed_url_hosts)
+        )
         self.decoders = ChildPool(
             "decoder",
             DECODER_MODULE,

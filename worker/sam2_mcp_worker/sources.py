@@ -1,8 +1,10 @@
 """Turns a tool's `source` argument into a stored file.
 
-A source is a handle of an upload, a path below an allowed root, or an https URL of an allowed host. Whatever it was,
-its bytes end up in the upload store under their content hash: a file that changes while it is being read can then
-never mix two versions in one result, and decoders only ever see paths of our own.
+A source is a handle of an upload, the address of an artifact, a path below an allowed root, or an https URL of an
+allowed host. An artifact about a file that was inspected (its report, texts, overlays) stands for that file: what it
+holds of it may be less than all. Whatever a source was, its bytes end up in the upload store under their content hash:
+a file that changes while it is being read can then never mix two versions in one result, and decoders only ever see
+paths of our own.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from pathlib import Path
 
 import anyio
 
+from sam2_mcp_worker.artifacts import HANDLE as ARTIFACT_HANDLE
+from sam2_mcp_worker.artifacts import INSPECTED, URI_PREFIX, Artifacts
 from sam2_mcp_worker.deadline import current_deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fetch import Fetcher
@@ -27,10 +31,11 @@ MIN_PASTED_CHARS = 64  # the smallest picture there is takes more
 
 
 class Sources:
-    """Resolves sources against one upload store, a list of root folders and a fetcher."""
+    """Resolves sources against the upload and artifact stores, a list of root folders and a fetcher."""
 
-    def __init__(self, uploads: Uploads, roots: tuple[str, ...], fetcher: Fetcher) -> None:
+    def __init__(self, uploads: Uploads, artifacts: Artifacts, roots: tuple[str, ...], fetcher: Fetcher) -> None:
         self._uploads = uploads
+        self._artifacts = artifacts
         self._roots = tuple(Path(root).resolve() for root in roots)
         self._fetcher = fetcher
         self._known_paths: dict[tuple[int, int, int, int], str] = {}
@@ -39,8 +44,8 @@ class Sources:
         """The stored file that `source` names.
 
         Raises:
-            WorkerError: `source_invalid`, `source_not_allowed`, `source_not_found`, `file_unknown`, `upload_too_large`,
-                `upload_empty`, or one of the fetcher's.
+            WorkerError: `source_invalid`, `source_not_allowed`, `source_not_found`, `file_unknown`, `artifact_unknown`,
+                `upload_too_large`, `upload_empty`, or one of the fetcher's.
         """
         source = source.strip()
         if (kind := pasted_kind(source)) is not None:
@@ -49,9 +54,22 @@ class Sources:
             raise _invalid(f"source has {len(source)} characters" if source else "source is empty")
         if source.startswith("file_") and HANDLE.match(source):
             return await anyio.to_thread.run_sync(self._uploads.get, source)
+        if ARTIFACT_HANDLE.match(source.removeprefix(URI_PREFIX)):
+            return await self._from_artifact(source.removeprefix(URI_PREFIX))
         if "://" in source:
             return await self._from_url(source)
         return await self._from_path(source)
+
+    async def _from_artifact(self, handle: str) -> StoredFile:
+        artifact, path = await anyio.to_thread.run_sync(self._artifacts.get, handle)
+        inspected = artifact.facts.get(INSPECTED)
+        if inspected is not None:
+            return await anyio.to_thread.run_sync(self._uploads.get, inspected)
+        descriptor = await anyio.to_thread.run_sync(_open_regular, path)
+        try:
+            return await self._ingest(descriptor, artifact.name)
+        finally:
+            os.close(descriptor)
 
     async def _from_url(self, url: str) -> StoredFile:
         if url.lower().startswith("file:"):
@@ -162,6 +180,7 @@ def _invalid(what: str) -> WorkerError:
     return WorkerError(
         "source_invalid",
         what,
-        rule="a source is a handle file_..., a path below an allowed root, or an https URL of an allowed host",
+        rule="a source is a handle file_... or artifact://art_..., a path below an allowed root, or an https URL of an "
+        "allowed host",
         next_step="upload the file with POST /files and pass its handle",
     )

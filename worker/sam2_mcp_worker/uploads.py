@@ -85,7 +85,7 @@ class Uploads:
         )
 
     def _adopt(self, part: Path, about_part: Path, sha256: str, size: int, name: str) -> StoredFile:
-        handle = f"file_{sha256[:32]}"
+        handle = handle_of(sha256)
         stored = StoredFile(handle, clean_name(name), size, sha256, self._root / handle / "data")
         about = {key: value for key, value in asdict(stored).items() if key != "path"}
         # Both are written before either is moved: a disk that fills up leaves no file without its description.
@@ -127,6 +127,11 @@ class Uploads:
                     yield part
             except FileNotFoundError:
                 continue
+
+
+def handle_of(sha256: str) -> str:
+    """The handle of a file with this content hash."""
+    return f"file_{sha256[:32]}"
 
 
 def clean_name(name: str) -> str:

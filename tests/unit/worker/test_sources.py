@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import os
+import shutil
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from sam2_mcp_worker.artifacts import INSPECTED, Artifacts
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fetch import Fetcher, is_public_address
@@ -42,8 +44,12 @@ def deadline() -> Iterator[None]:
         yield
 
 
+def artifacts_beside(uploads: Uploads) -> Artifacts:
+    return Artifacts(uploads._root.parent / "artifacts", retention_h=1.0)
+
+
 def sources_of(uploads: Uploads, *roots: Path, fetcher: Fetcher | None = None) -> Sources:
-    return Sources(uploads, tuple(map(str, roots)), fetcher or Fetcher(()))
+    return Sources(uploads, artifacts_beside(uploads), tuple(map(str, roots)), fetcher or Fetcher(()))
 
 
 async def test_paths_below_a_root_are_taken_in_absolute_and_relative(uploads: Uploads, root: Path) -> None:
@@ -53,6 +59,24 @@ async def test_paths_below_a_root_are_taken_in_absolute_and_relative(uploads: Up
         assert stored.path.read_bytes() == b"content a"
         assert stored.name == "a.pdf"
     assert await sources.resolve(stored.handle) == stored
+
+
+async def test_an_artifact_is_taken_in_and_one_about_an_inspected_file_stands_for_that_file(
+    uploads: Uploads, root: Path
+) -> None:
+    sources, artifacts = sources_of(uploads, root), artifacts_beside(uploads)
+    inspected = await sources.resolve("sub/a.pdf")
+    redacted = artifacts.put(b"%PDF-1.7 redacted", name="a-redacted.pdf", mime_type="application/pdf")
+    report = artifacts.put(b"<html>", name="a.html", mime_type="text/html", facts={INSPECTED: inspected.handle})
+    for source in (redacted.uri, redacted.handle, f" {redacted.uri} "):
+        stored = await sources.resolve(source)
+        assert (stored.name, stored.path.read_bytes()) == ("a-redacted.pdf", b"%PDF-1.7 redacted")
+    assert await sources.resolve(report.uri) == inspected
+    with pytest.raises(WorkerError, match="artifact_unknown"):
+        await sources.resolve(artifacts.new_handle())
+    shutil.rmtree(inspected.path.parent)
+    with pytest.raises(WorkerError, match="file_unknown"):
+        await sources.resolve(report.uri)
 
 
 async def test_a_file_that_changed_is_read_again_and_one_that_was_swept_too(uploads: Uploads, root: Path) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sam2_mcp_worker.artifacts import INSPECTED
 from sam2_mcp_worker.cursors import number_ranges
 from sam2_mcp_worker.engines.ports import Box, Region
 from sam2_mcp_worker.errors import WorkerError
@@ -124,7 +125,12 @@ class ImageRegions:
         params = {"pixels": pixels.to_params(), "objects": objects, "legend": self._legend(), "out_path": str(out_path)}
 
         def store() -> str:
-            handle = services.artifacts.adopt(out_path, name="regions.jpg", mime_type="image/jpeg").handle
+            handle = services.artifacts.adopt(
+                out_path,
+                name="regions.jpg",
+                mime_type="image/jpeg",
+                facts={INSPECTED: self.picture.stored.handle},
+            ).handle
             services.cache.put(kept_as, {"overlay": handle})
             return handle
 

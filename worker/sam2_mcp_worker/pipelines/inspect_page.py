@@ -30,6 +30,7 @@ from sam2_mcp_worker.pipelines.page_tiles import PageTile, tiles_of_areas, tiles
 from sam2_mcp_worker.pipelines.read_picture import PictureReading, to_box
 from sam2_mcp_worker.pipelines.text_layer import Judgement, ReadableScripts, Verdict, choose_samples, judge
 from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.uploads import handle_of
 
 # Text boxes are grown by this before they mask ink: renderers smear glyph edges over about a pixel.
 COVER_PAD_PX = 3
@@ -88,7 +89,13 @@ class PageInspector:
             reading = await self._read(drawn, tiles)
             result = self._result(drawn, tiles, reading)
             result["overlay"] = await draw_page_overlay(
-                self._services, drawn.pixels, result, drawn.px_per_pt, self._workdir, self._request.job
+                self._services,
+                drawn.pixels,
+                result,
+                drawn.px_per_pt,
+                self._workdir,
+                self._request.job,
+                inspected=handle_of(self._request.document_key[0]),
             )
         result["elapsed_ms"] = round((time.monotonic() - started_s) * 1000)
         return result

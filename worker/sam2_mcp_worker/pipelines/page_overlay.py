@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 
+from sam2_mcp_worker.artifacts import INSPECTED
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.boxes import rounded_out, scaled
 from sam2_mcp_worker.media.pixels import PixelFile
@@ -25,9 +26,19 @@ logger = logging.getLogger(__name__)
 
 
 async def draw_page_overlay(
-    services: Services, pixels: PixelFile, result: dict[str, Any], px_per_pt: float, workdir: Path, job: str
+    services: Services,
+    pixels: PixelFile,
+    result: dict[str, Any],
+    px_per_pt: float,
+    workdir: Path,
+    job: str,
+    *,
+    inspected: str,
 ) -> str | None:
-    """Draw the overlay and store it; returns its handle, or None when only the drawing failed."""
+    """Draw the overlay and store it; returns its handle, or None when only the drawing failed.
+
+    `inspected` is the handle of the file that the page is of.
+    """
     boxes = [
         _box(kind, number, box, px_per_pt)
         for number, (kind, box) in enumerate(
@@ -50,7 +61,8 @@ async def draw_page_overlay(
     name = f"page-{result['page_number']}.jpg"
 
     def store() -> str:
-        return services.artifacts.put(out_path.read_bytes(), name=name, mime_type="image/jpeg").handle
+        facts = {INSPECTED: inspected}
+        return services.artifacts.put(out_path.read_bytes(), name=name, mime_type="image/jpeg", facts=facts).handle
 
     try:
         await services.decoders.run("draw_overlay", params, timeout_s=services.settings.step_timeout_s, job=job)

@@ -7,7 +7,7 @@ import datetime
 import logging
 from typing import Any
 
-from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.artifacts import INSPECTED, Artifact
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Job
@@ -89,10 +89,15 @@ def _write(services: Services, job: Job, stored: StoredFile, choice: PageChoice,
         name=f"{stored.name.rsplit('.', 1)[0]}-text.txt",
         mime_type="text/plain",
         handle=job.notes.setdefault("texts_handle", services.artifacts.new_handle()),
+        facts={INSPECTED: stored.handle},
     )
     html = render_report(inspection, _pictures(services, done))
     return services.artifacts.put(
-        html.encode("utf-8", "replace"), name=_report_name(stored), mime_type="text/html", handle=handle
+        html.encode("utf-8", "replace"),
+        name=_report_name(stored),
+        mime_type="text/html",
+        handle=handle,
+        facts={INSPECTED: stored.handle},
     )
 
 

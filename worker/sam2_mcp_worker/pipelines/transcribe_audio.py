@@ -100,7 +100,7 @@ async def transcribe_audio(services: Services, request: Request, progress: Progr
             (*file_notes(request.end_s, listening), *engine_notes(heard), *loading_notes(services, job)),
             None if services.transcribers else services.speech_missing,
             listening.goes_on,
-            await write_transcript(services, transcript, listens.key, deadline),
+            await write_transcript(services, stored, transcript, listens.key, deadline),
             job.spent.take(),
             # Without an engine nothing is won by going on: what was not come to is told as unreached.
             to_cursor(TOOL, listens.key, delivery) if services.transcribers else None,

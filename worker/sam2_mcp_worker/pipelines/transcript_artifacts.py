@@ -6,12 +6,13 @@ import asyncio
 import hashlib
 import logging
 
-from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.artifacts import INSPECTED, Artifact
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.pipelines.transcript import Transcript
 from sam2_mcp_worker.pipelines.transcript_files import TRANSCRIPT_TYPES, transcript_files
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.uploads import StoredFile
 
 # Raise it whenever the files look otherwise.
 FILES_VERSION = 2
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 async def write_transcript(
-    services: Services, transcript: Transcript, request_key: str, deadline: Deadline
+    services: Services, stored: StoredFile, transcript: Transcript, request_key: str, deadline: Deadline
 ) -> tuple[Artifact, ...]:
     """The files as of now, written only when something changed; none where nothing was said.
 
@@ -37,7 +38,7 @@ async def write_transcript(
 
     handles = await services.cache.get_or_compute(cache_key("transcript_handles", request_key), new_handles)
     limit = Deadline(deadline.at_s + deadline.margin_s * MARGIN_SHARE, deadline.clock)
-    writing = services.in_background(_bring_up_to_date(services, transcript, handles, request_key))
+    writing = services.in_background(_bring_up_to_date(services, stored, transcript, handles, request_key))
     await asyncio.wait({writing}, timeout=limit.remaining_s())
     held = {suffix: services.artifacts.find(handles[suffix]) for suffix in TRANSCRIPT_TYPES}
     if not writing.done():
@@ -49,12 +50,12 @@ async def write_transcript(
 
 
 async def _bring_up_to_date(
-    services: Services, transcript: Transcript, handles: dict[str, str], request_key: str
+    services: Services, stored: StoredFile, transcript: Transcript, handles: dict[str, str], request_key: str
 ) -> None:
     state = hashlib.sha256(f"{FILES_VERSION} {transcript!r}".encode("utf-8", "replace")).hexdigest()
 
     async def write() -> bool:
-        await asyncio.to_thread(_write, services, transcript, handles, state)
+        await asyncio.to_thread(_write, services, stored, transcript, handles, state)
         return True
 
     try:
@@ -72,14 +73,14 @@ def _are_of(services: Services, handles: dict[str, str], state: str) -> bool:
     return all(one is not None and one.facts.get("state") == state for one in found)
 
 
-def _write(services: Services, transcript: Transcript, handles: dict[str, str], state: str) -> None:
+def _write(services: Services, stored: StoredFile, transcript: Transcript, handles: dict[str, str], state: str) -> None:
     for suffix, data in transcript_files(transcript).items():
         services.artifacts.put(
             data,
             name=_name(transcript, suffix),
             mime_type=TRANSCRIPT_TYPES[suffix],
             handle=handles[suffix],
-            facts={"state": state},
+            facts={"state": state, INSPECTED: stored.handle},
         )
 
 

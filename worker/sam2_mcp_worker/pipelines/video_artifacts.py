@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.artifacts import INSPECTED, Artifact
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.disk import storage_errors
 from sam2_mcp_worker.errors import WorkerError
@@ -259,6 +259,7 @@ class _Making:
                     name=f"{self._stem}-report.html",
                     mime_type="text/html",
                     handle=before.handle if before else None,
+                    facts={INSPECTED: self._inspected.stored.handle},
                 )
 
         async def make() -> Artifact:
@@ -276,8 +277,9 @@ class _Making:
             return None  # swept meanwhile: the report says that there is none
 
     async def _adopt(self, path: Path, name: str, facts: dict[str, Any] | None = None) -> Artifact:
+        about = {INSPECTED: self._inspected.stored.handle} | (facts or {})
         return await asyncio.to_thread(
-            self._services.artifacts.adopt, path, name=f"{self._stem}-{name}", mime_type="image/jpeg", facts=facts
+            self._services.artifacts.adopt, path, name=f"{self._stem}-{name}", mime_type="image/jpeg", facts=about
         )
 
     @property

@@ -61,6 +61,13 @@ def test_a_line_across_the_middle_parts_the_columns_above_from_those_below() -> 
     assert in_order(page) == page
 
 
+def test_columns_right_above_a_table_are_read_one_after_the_other() -> None:
+    columns = [*column(50, 100, 5, height=26), *column(500, 100, 5, height=26)]
+    table = [(x, y, x + 120, y + 26) for y in (272, 306, 340) for x in (50, 380, 700)]
+    page = [*columns, *table]
+    assert in_order(page) == page
+
+
 def test_table_cells_are_read_row_by_row() -> None:
     page = [(x, y, x + 100, y + 21) for y in range(100, 300, 38) for x in (60, 400, 700)]
     assert in_order(page) == page

@@ -44,7 +44,7 @@ def _parted(group: Group, boxes: Sequence[Box]) -> list[Group]:
         _cut(group, boxes, axis=1, gap=BLOCK_GAP_HEIGHTS * height),
         _columns(group, boxes, height),
         _under_spanning_lines(group, boxes, height),
-        _cut(group, boxes, axis=1, gap=0),
+        _cut(group, boxes, axis=1, gap=_widest_band(group, boxes) / 2),
     ):
         if len(pieces) > 1:
             return pieces
@@ -62,6 +62,20 @@ def _cut(group: Group, boxes: Sequence[Box], *, axis: int, gap: float) -> list[G
         pieces[-1].append(i)
         end = max(end, boxes[i][axis + 2])
     return pieces
+
+
+def _widest_band(group: Group, boxes: Sequence[Box]) -> float:
+    """The height of the highest empty band.
+
+    Cut there first: columns may stand above a table, nearer than a line is high, and could no longer be told once every
+    row is a piece of its own.
+    """
+    ordered = sorted(group, key=lambda i: boxes[i][1])
+    widest, end = 0.0, boxes[ordered[0]][3]
+    for i in ordered:
+        widest = max(widest, boxes[i][1] - end)
+        end = max(end, boxes[i][3])
+    return widest
 
 
 def _columns(group: Group, boxes: Sequence[Box], height: float) -> list[Group]:

@@ -29,19 +29,26 @@ class PhraseGrams:
 
     def __init__(self, phrases: Sequence[str]) -> None:
         self._of: dict[str, list[int]] = {}
-        self._lengths = [len(phrase) for phrase in phrases]
+        self._phrases = phrases
         self._short = [index for index, phrase in enumerate(phrases) if len(phrase) < SHORT_LETTERS]
         for index, phrase in enumerate(phrases):
             if len(phrase) >= SHORT_LETTERS:
                 for gram in set(_grams(phrase)):
                     self._of.setdefault(gram, []).append(index)
 
-    def like(self, line: str) -> Iterator[int]:
-        """Indices of the phrases that the line may hold a part of; of a short phrase that is not told by runs."""
+    def weights(self, line: str) -> Iterator[tuple[int, float]]:
+        """Indices of the phrases of which some may be in a line, given as its letters, and how much, 0-1."""
+        for index in self._like(line):
+            weight = line_weight(self._phrases[index], line)
+            if weight > 0:
+                yield index, weight
+
+    def _like(self, line: str) -> Iterator[int]:
+        """Phrases that the line may hold a part of; of a short phrase that is not told by runs."""
         yield from self._short
         shared = Counter(index for gram in _grams(line) if gram in self._of for index in self._of[gram])
         for index, count in shared.items():
-            if count >= _LEAST_GRAM_SHARE * min(len(line), self._lengths[index]):
+            if count >= _LEAST_GRAM_SHARE * min(len(line), len(self._phrases[index])):
                 yield index
 
 

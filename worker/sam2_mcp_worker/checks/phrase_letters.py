@@ -52,6 +52,10 @@ class LetterLines:
     def _text_starts(self) -> list[int]:
         return list(itertools.accumulate((len(text) + 1 for text in self._texts), initial=0))
 
+    def text_of(self, lines: Sequence[int]) -> str:
+        """The text of some of the lines, in NFKC, one right behind the other."""
+        return "".join(self._texts[line] for line in lines)
+
     def line_of(self, letter: int) -> int:
         """The index of the line that holds a letter."""
         return bisect.bisect_right(self._letter_starts, letter) - 1

@@ -110,12 +110,17 @@ def phrase_of(text: str) -> Phrase:
     """A phrase made ready. Short ones must be more alike than long ones."""
     shown = " ".join(unicodedata.normalize("NFC", text).split())
     found = letters(shown)
-    short = (LONG_LETTERS - min(max(len(found), SHORT_LETTERS), LONG_LETTERS)) / (LONG_LETTERS - SHORT_LETTERS)
-    present_at = PRESENT + short * (PRESENT_SHORT - PRESENT)
-    review_at = present_at - REVIEW_MARGIN
-    if len(found) < SHORT_LETTERS:
-        present_at = review_at = 1.0
+    present_at = present_from(len(found))
+    review_at = present_at - REVIEW_MARGIN if present_at < 1.0 else 1.0
     return Phrase(shown, found, tuple(tokens_of(unicodedata.normalize("NFKC", shown))), present_at, review_at)
+
+
+def present_from(length: int) -> float:
+    """The likeness from which that many letters count as the same."""
+    if length < SHORT_LETTERS:
+        return 1.0
+    short = (LONG_LETTERS - min(length, LONG_LETTERS)) / (LONG_LETTERS - SHORT_LETTERS)
+    return PRESENT + short * (PRESENT_SHORT - PRESENT)
 
 
 def match_phrase(phrase: Phrase, lines: Sequence[str]) -> PhraseMatch:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sam2_mcp_worker.checks.phrase_grams import WORTH_SHARE, PhraseGrams, line_weight
+from sam2_mcp_worker.checks.phrase_grams import WORTH_SHARE, PhraseGrams
 from sam2_mcp_worker.checks.phrase_letters import letters
 from sam2_mcp_worker.checks.phrases import MatchState, Phrase, PhraseMatch, likeness, match_phrase
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook
@@ -99,9 +99,7 @@ class _Memory:
         """The phrases of which some may be in the text, and how much."""
         known = self._weights.get(text)
         if known is None:
-            found = letters(text)
-            weights = ((index, line_weight(self._phrases[index].letters, found)) for index in self._grams.like(found))
-            known = tuple((index, weight) for index, weight in weights if weight > 0)
+            known = tuple(self._grams.weights(letters(text)))
             self._keep(self._weights, text, known)
         return known
 

@@ -1,0 +1,75 @@
+"""Whether what was not read of a document may hold a phrase that was not found: only else is the phrase missing.
+
+Owns the reasons why absence cannot be told. Knows nothing of how phrases are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sam2_mcp_worker.checks.hearing import MOST_SYLLABLES_PER_S
+from sam2_mcp_worker.checks.reading import Reading, ReadPage, Unit, Unread
+
+# A letter of print that can be read is at least 6 px high and half as wide; in points that is what 150 dpi make of it.
+_LETTER_AREA = {"px": 18.0, "pt": 18.0 * (72 / 150) ** 2}
+# Where what is unread has no room for more than this share of a phrase, the rest of it must have been read: 85 % of a
+# phrase are more like it than anything that counts as absent, even with 30 % of its syllables wrong (0.75 * 0.85).
+_ROOM_SHARE = 0.15
+
+
+def why_unsure(phrase: str, reading: Reading) -> str:
+    """Why a phrase that was not found may be there all the same; empty where that is excluded."""
+    if not any(line.text.strip() for _, line in reading.lines()):
+        return "no text was read at all"
+    reasons = [
+        _named([page.number for page in reading.pages if page.status == "failed"], "could not be read"),
+        _named([page.number for page in reading.pages if page.status == "unreached"], "not reached yet"),
+        _unread(phrase, reading),
+    ]
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _unread(phrase: str, reading: Reading) -> str:
+    """What is unread on pages that were read, where it may hold the phrase, also together with the page behind."""
+    needed = _ROOM_SHARE * sum(not char.isspace() for char in phrase)
+    rooms = [_room(page, reading.unit) for page in reading.pages]
+    hiding = [
+        page
+        for page, room, behind in zip(reading.pages, rooms, [*rooms[1:], 0.0], strict=True)
+        if room > 0 and room + behind > needed
+    ]
+    if not hiding:
+        return ""
+    reasons = dict.fromkeys(unread.reason for page in hiding for unread in page.unread)
+    return f"{_named([page.number for page in hiding], 'read in part')}: {', '.join(reasons)}"
+
+
+def _room(page: ReadPage, unit: Unit) -> float:
+    """How many letters may stand, or be said, in what is unread on a page."""
+    return sum(_letters(unread, unit) for unread in page.unread)
+
+
+def _letters(unread: Unread, unit: Unit) -> float:
+    if unread.start_s is not None and unread.end_s is not None:
+        return (unread.end_s - unread.start_s) * MOST_SYLLABLES_PER_S
+    if unread.box_xyxy is not None and unit in _LETTER_AREA:
+        x0, y0, x1, y1 = unread.box_xyxy
+        return max(0.0, x1 - x0) * max(0.0, y1 - y0) / _LETTER_AREA[unit]
+    return float("inf")
+
+
+def _named(numbers: Sequence[int], what: str) -> str:
+    if not numbers:
+        return ""
+    return f"page{'s' if len(numbers) > 1 else ''} {', '.join(_ranges(numbers))} {what}"
+
+
+def _ranges(numbers: Iterable[int]) -> list[str]:
+    """Rising numbers, neighbours together: "1", "3-5"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]

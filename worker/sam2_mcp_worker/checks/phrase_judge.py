@@ -1,0 +1,256 @@
+"""Whether phrases stand in a document, over all that was read of it: present, altered, missing, perhaps, or unknown.
+
+Owns what all places, pages and sources together say of a phrase. What one place says is told by phrase_look.py, what
+may hide a phrase by phrase_absence.py. Refuses to know who read the document and how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sam2_mcp_worker.checks.phrase_absence import why_unsure
+from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase
+from sam2_mcp_worker.checks.phrase_grams import PhraseGrams
+from sam2_mcp_worker.checks.phrase_letters import letters
+from sam2_mcp_worker.checks.phrase_look import Sighting, absent_below, look, text_at
+from sam2_mcp_worker.checks.phrase_pages import (
+    Passage,
+    PhraseLine,
+    broken_up,
+    crosses_pages,
+    joined,
+    pages_of,
+    seams_of,
+    strangers_between,
+)
+from sam2_mcp_worker.checks.phrase_places import letter_likeness, most_places
+from sam2_mcp_worker.checks.phrase_wording import gram_share
+from sam2_mcp_worker.checks.reading import Box, Reading, Source
+
+PhraseState = Literal["present", "altered", "missing", "review", "cannot_tell"]
+
+# Of figures that differ in a line read less surely than this, a slip is as likely (measured for frames of videos:
+# clear lines 0.89 to 0.96, fine print 0.68 and 0.76 with slips in its figures).
+_SURE_FIGURES = 0.8
+# Half of the 3-grams of a phrase on one page are no chance (absent ones 0.38 at most, vision.md 6): where likeness
+# finds no place all the same, the phrase may stand there in pieces.
+_COVERED = 0.5
+# An altered place is told before one for review that is no more than this more alike.
+_ALTERED_FIRST = 0.05
+# So that a likeness is found again that was rounded on its way.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseFinding:
+    """What became of a phrase.
+
+    `lines` are those it touches, in order, of two pages where it runs over a page's end; none where it was not found.
+    `score` is the likeness 0-1 of the place, or of the nearest one; `coverage` the share of the phrase's 3-grams in
+    those lines, or on the page that has most; `read_as` the text there. `rests_on` are the numbers of the pages that
+    were gone through, `further_places` the places that say the same beside the one told.
+    """
+
+    phrase: str
+    state: PhraseState
+    reason: str
+    source: Source | None = None
+    lines: tuple[PhraseLine, ...] = ()
+    score: float = 0.0
+    coverage: float = 0.0
+    read_as: str = ""
+    differences: tuple[str, ...] = ()
+    rests_on: tuple[int, ...] = ()
+    further_places: int = 0
+
+    @property
+    def page_number(self) -> int | None:
+        """The page where it begins, from 1."""
+        return self.lines[0].page_number if self.lines else None
+
+    @property
+    def boxes(self) -> tuple[tuple[int, Box], ...]:
+        """Page number and box of each of its lines that has one."""
+        return tuple((one.page_number, one.line.box_xyxy) for one in self.lines if one.line.box_xyxy is not None)
+
+    @property
+    def start_s(self) -> float | None:
+        """When it begins to be said."""
+        return min((one.line.start_s for one in self.lines if one.line.start_s is not None), default=None)
+
+    @property
+    def end_s(self) -> float | None:
+        """When it has been said."""
+        return max((one.line.end_s for one in self.lines if one.line.end_s is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in the document."""
+
+    sighting: Sighting
+    source: Source
+    lines: tuple[PhraseLine, ...]
+
+
+def judge_phrases(phrases: Sequence[JudgedPhrase], reading: Reading) -> tuple[PhraseFinding, ...]:
+    """One finding for each phrase, in their order."""
+    pages, seams, weights = pages_of(reading), list(seams_of(reading)), _LineWeights(phrases)
+    rests_on = tuple(page.number for page in reading.pages if page.status == "done")
+    findings: list[PhraseFinding] = []
+    for index, judged in enumerate(phrases):
+        search = _Search(judged, index, weights)
+        for page in pages:
+            search.through(page)
+        if not search.places("present"):
+            for seam in seams:
+                search.through(seam)
+        unsure = why_unsure(judged.phrase.text, reading)
+        finding = _found(judged, search, unsure) or _not_found(judged, search, unsure, len(rests_on))
+        findings.append(replace(finding, rests_on=rests_on))
+    return tuple(findings)
+
+
+class _LineWeights:
+    """How much of which phrase may be in each line; each text is looked at once."""
+
+    def __init__(self, phrases: Sequence[JudgedPhrase]) -> None:
+        self._grams = PhraseGrams([judged.phrase.letters for judged in phrases])
+        self._known: dict[str, dict[int, float]] = {}
+
+    def of(self, passage: Passage, phrase: int) -> dict[int, float]:
+        """The positions of the lines that may hold some of the phrase, and how much."""
+        of_lines = enumerate(map(self._of_line, passage.texts))
+        return {position: weights[phrase] for position, weights in of_lines if phrase in weights}
+
+    def _of_line(self, text: str) -> dict[int, float]:
+        if text not in self._known:
+            self._known[text] = dict(self._grams.weights(letters(text)))
+        return self._known[text]
+
+
+class _Search:
+    """All places of one phrase, and where no place is what resembles it most."""
+
+    def __init__(self, judged: JudgedPhrase, index: int, weights: _LineWeights) -> None:
+        self._judged, self._index, self._weights = judged, index, weights
+        self._wanted = judged.phrase.letters
+        self._found: list[_Place] = []
+        self._nearest: Passage | None = None
+        self.score = self.coverage = 0.0
+
+    def through(self, passage: Passage) -> None:
+        """Looks through all lines of a passage, then through those that may hold the phrase between others."""
+        found, others = self._look(passage, passage)
+        if not any(place.sighting.state == "present" for place in found):
+            for run in broken_up(passage, self._weights.of(passage, self._index)):
+                more, of_run = self._look(run, passage)
+                found, others = found + more, others or of_run
+        self._found += found
+        if not others:  # else its 3-grams are those of another wording
+            self.coverage = max(self.coverage, gram_share(self._judged.phrase.text, passage.grams))
+
+    def _look(self, lines: Passage, passage: Passage) -> tuple[list[_Place], bool]:
+        """The places in some lines of a passage, and whether others were left out as another wording's."""
+        score, at_least = letter_likeness(self._wanted, lines.letters), absent_below(self._judged, passage.slips)
+        if score > self.score:
+            self.score, self._nearest = score, lines
+        if score < at_least:
+            return [], False
+        found: list[_Place] = []
+        others = False
+        for place in most_places(self._wanted, lines.letters, at_least):
+            sighting = look(self._judged, lines.read, place, passage.slips)
+            others = others or sighting is None
+            touched = tuple(lines.lines[line] for line in sighting.lines) if sighting else ()
+            if sighting and _belongs(touched, lines, passage):
+                found.append(_Place(_believed(sighting, touched, passage), passage.source, touched))
+        return found, others
+
+    def places(self, state: str) -> list[_Place]:
+        """The places of a state, the best first."""
+        return sorted(
+            (place for place in self._found if place.sighting.state == state),
+            key=lambda place: (place.sighting.context, place.sighting.score),
+            reverse=True,
+        )
+
+    @property
+    def read_as(self) -> str:
+        """The text that resembles the phrase most."""
+        if self._nearest is None:
+            return ""
+        places = most_places(self._wanted, self._nearest.letters, self.score - _ROUNDING)
+        return next((text_at(self._nearest.read, place) for place in places), "")
+
+
+def _belongs(touched: Sequence[PhraseLine], lines: Passage, passage: Passage) -> bool:
+    """Whether a place is not one that is found anyhow, on one of two pages or without leaving out lines."""
+    if passage.seam and not crosses_pages(touched):
+        return False
+    return lines is passage or not joined(touched, passage)
+
+
+def _believed(sighting: Sighting, touched: Sequence[PhraseLine], passage: Passage) -> Sighting:
+    """The sighting; for review where lines may not belong together, or other figures are hard to read."""
+    if sighting.state != "review" and strangers_between(touched, passage):
+        return replace(sighting, state="review", reason="other lines stand in the middle of it; a person has to look")
+    sure = min((one.line.confidence for one in touched if one.line.confidence is not None), default=1.0)
+    if sighting.state == "altered" and sure < _SURE_FIGURES:
+        reason = "the print is hard to read, and other numbers or negations were read; a person has to look"
+        return replace(sighting, state="review", reason=reason)
+    return sighting
+
+
+def _found(judged: JudgedPhrase, search: _Search, unsure: str) -> PhraseFinding | None:
+    """What the best of all places says; None where there is none."""
+    present, altered, review = (search.places(state) for state in ("present", "altered", "review"))
+    if present:
+        told, reason = present, _altered_elsewhere(altered)
+    elif altered and not (review and review[0].sighting.context > altered[0].sighting.context + _ALTERED_FIRST):
+        told, reason = altered, altered[0].sighting.reason
+    elif review:
+        told, reason = review, review[0].sighting.reason
+    else:
+        return None
+    if not present and unsure:
+        reason += f" (not everything was read: {unsure})"
+    best = told[0]
+    return PhraseFinding(
+        phrase=judged.phrase.text,
+        state=best.sighting.state,
+        reason=reason,
+        source=best.source,
+        lines=best.lines,
+        score=round(best.sighting.score, 3),
+        coverage=round(best.sighting.coverage, 3),
+        read_as=best.sighting.read_as,
+        differences=best.sighting.differences,
+        further_places=len({place.lines for place in told}) - 1,
+    )
+
+
+def _altered_elsewhere(altered: Sequence[_Place]) -> str:
+    if not altered:
+        return ""
+    said = "; ".join(altered[0].sighting.differences)
+    return f"it also stands there altered ({said}), on page {altered[0].lines[0].page_number}"
+
+
+def _not_found(judged: JudgedPhrase, search: _Search, unsure: str, pages: int) -> PhraseFinding:
+    state: PhraseState = "missing"
+    reason = f"on none of the {pages} pages that were read" if pages > 1 else "not in what was read"
+    if unsure:
+        state, reason = "cannot_tell", f"not found in what was read, but {unsure}"
+    elif search.coverage >= _COVERED:
+        state, reason = "review", "many of its words stand on one page, but not together; a person has to look"
+    return PhraseFinding(
+        phrase=judged.phrase.text,
+        state=state,
+        reason=reason,
+        score=round(search.score, 3),
+        coverage=round(search.coverage, 3),
+        read_as=search.read_as,
+    )

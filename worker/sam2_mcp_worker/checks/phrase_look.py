@@ -1,0 +1,175 @@
+"""What a place that resembles a phrase is: the phrase, the phrase with other tokens, or something for a person to see.
+
+Owns how likeness, 3-gram coverage, tokens and single words are weighed against one another at one place. Where places
+are, and what all of them together say, is told by phrase_judge.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase
+from sam2_mcp_worker.checks.phrase_letters import LetterLines, composed_of
+from sam2_mcp_worker.checks.phrase_places import (
+    Place,
+    denied,
+    edge_letters,
+    letter_likeness,
+    other_tokens,
+    turned,
+    weakest_part,
+)
+from sam2_mcp_worker.checks.phrase_tokens import Token, differences, only_units_lost, opposed
+from sam2_mcp_worker.checks.phrase_wording import Syllable, Wording, coverage, syllables_of, wording
+from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, Phrase, present_from
+
+# Text that was not read but stands in the file has no slips: what is less alike is another wording (mission.md).
+TEXT_PRESENT = 0.82
+# What shares no more than an ending and some words with a phrase is 0.52 like it (vision.md 6), with half of the phrase
+# 0.65.
+TEXT_ABSENT = 0.65
+# Text that was read by OCR also needs the field's coverage of 3-grams: it falls to 0.12 with 30 % of the syllables
+# wrong, so that what has less may be anything.
+LEAST_COVERAGE = 0.20
+# A place that is this much more like another wording is the other one's; nearer ones are for a person.
+_RIVAL_MARGIN = 0.10
+# A syllable of a negation that was misread keeps half of its letters ("않", "앉"); of "있" for "없" it is a third.
+_MISREAD_KEPT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A place and what it is. `context` is the likeness of what is no token; `lines` are indices into the lines."""
+
+    state: Literal["present", "altered", "review"]
+    reason: str
+    score: float
+    context: float
+    coverage: float
+    lines: tuple[int, ...]
+    read_as: str
+    differences: tuple[str, ...] = ()
+
+
+def absent_below(judged: JudgedPhrase, slips: bool) -> float:
+    """The likeness below which a place is none; `slips` tells whether the text may be misread."""
+    return judged.absent_below if slips else max(judged.absent_below, TEXT_ABSENT)
+
+
+def present_at(judged: JudgedPhrase, slips: bool) -> float:
+    """The likeness from which a place may be the phrase."""
+    return judged.present_at if slips else max(judged.phrase.present_at, TEXT_PRESENT)
+
+
+def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> Sighting | None:
+    """What the place is; None where it is another wording's."""
+    phrase = judged.phrase
+    lines = page.lines_between(place.start, place.end)
+    first, last = page.character_of(place.start), page.character_of(place.end - 1) + 1
+    read_as = text_at(page, place)
+    covered = coverage(phrase.text, page.text_of(lines))
+    others = other_tokens(phrase.letters, phrase.tokens, page, place)
+    unlike = _unlike(phrase, others, page, read_as, first, last)
+    after = () if unlike else denied(phrase.tokens, page, last)
+    if place.score == 1.0 and not unlike and not after:
+        return Sighting("present", "", 1.0, 1.0, covered, lines, read_as)
+    rival = _lead_of_rival(judged, page, place)
+    if rival >= _RIVAL_MARGIN:
+        return None
+    said = wording(composed_of(phrase.text), page, place, bool(unlike), slips)
+    if unlike:
+        reason = _why_not_altered(phrase, others, said, slips)
+        state: Literal["altered", "review"] = "review" if reason else "altered"
+        reason = reason or "the wording stands there with other numbers, amounts, dates or negations"
+        return Sighting(state, reason, place.score, said.context, covered, lines, read_as, (*unlike, *said.swapped))
+    reason = _why_not_present(judged, page, place, said, covered, slips)
+    if after:
+        reason = "a negation stands right behind it"
+    elif rival > 0 and not reason:
+        reason = "the place resembles another wording still more"
+    return Sighting(
+        "review" if reason else "present",
+        reason,
+        place.score,
+        said.context,
+        covered,
+        lines,
+        read_as,
+        (*after, *said.swapped) if reason else (),
+    )
+
+
+def text_at(page: LetterLines, place: Place) -> str:
+    """The text of a place, in one line."""
+    return " ".join(page.text[page.character_of(place.start) : page.character_of(place.end - 1) + 1].split())
+
+
+def _unlike(
+    phrase: Phrase, others: Sequence[Token] | None, page: LetterLines, read_as: str, first: int, last: int
+) -> tuple[str, ...]:
+    """The tokens that are not the same."""
+    if others is not None:
+        return differences(phrase.tokens, others)
+    return opposed(phrase.text, read_as) or turned(phrase.tokens, page, first, last)
+
+
+def _why_not_altered(phrase: Phrase, others: Sequence[Token] | None, said: Wording, slips: bool) -> str:
+    """Why tokens that differ are no certain alteration; empty where they are."""
+    plain = sum(one.end - one.start for one in syllables_of(composed_of(phrase.text)) if not one.token)
+    if said.context < present_from(plain) or (slips and said.context < ALTERED):
+        return "numbers or negations differ, and so does the rest; a person has to look"
+    if said.swapped:
+        return "numbers or negations differ, and other words as well; a person has to look"
+    if slips and others is not None and _may_be_slips(phrase, others, said):
+        return "a number or negation was not read, which may be a slip of reading; a person has to look"
+    return ""
+
+
+def _may_be_slips(phrase: Phrase, others: Sequence[Token], said: Wording) -> bool:
+    """Whether tokens are only lost, with nothing else in their place but what may be a misreading of them."""
+    if only_units_lost(phrase.tokens, others):
+        return True
+    left = [token.value for token in others]
+    lost: list[Token] = []
+    for token in phrase.tokens:
+        if token.value in left:
+            left.remove(token.value)
+        else:
+            lost.append(token)
+    if left or not lost:
+        return False
+    syllables = syllables_of(composed_of(phrase.text))
+    return all(not token.negation or _kept(token, said, syllables) >= _MISREAD_KEPT for token in lost)
+
+
+def _kept(token: Token, said: Wording, syllables: Sequence[Syllable]) -> float:
+    """The share of a token's letters that stand there, by its best syllable."""
+    shares = zip(said.kept, syllables, strict=True)
+    return max((share for share, one in shares if token.start <= one.at < token.end), default=0.0)
+
+
+def _why_not_present(
+    judged: JudgedPhrase, page: LetterLines, place: Place, said: Wording, covered: float, slips: bool
+) -> str:
+    """Why a place whose tokens are the same is not certainly the phrase; empty where it is."""
+    if place.score < present_at(judged, slips):
+        return "something like it stands there; a person has to look"
+    if said.swapped:
+        return "most of it stands there, with other words; a person has to look"
+    if place.score < 1.0 and weakest_part(judged.phrase.letters, page, place) < PART_PRESENT:
+        return "one part of it stands there and another does not; a person has to look"
+    if slips and covered < LEAST_COVERAGE:
+        return "the print was read too badly to be sure; a person has to look"
+    return ""
+
+
+def _lead_of_rival(judged: JudgedPhrase, page: LetterLines, place: Place) -> float:
+    """By how much the place is more like the best of the rivals than like the phrase; below 0 where it is less."""
+    leads = [-1.0]
+    for rival in judged.rivals:
+        reach = max(0, len(rival.letters) - (place.end - place.start)) + edge_letters(rival.letters)
+        around = page.letters[max(0, place.start - reach) : place.end + reach]
+        leads.append(letter_likeness(rival.letters, around) - place.score)
+    return max(leads)

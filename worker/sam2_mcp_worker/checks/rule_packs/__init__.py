@@ -64,6 +64,7 @@ __all__ = [
 FOLDER = Path(__file__).parent
 # Our packs have 2 to 20 KB; a file of another kind that is named by mistake is not read into memory.
 MAX_PACK_BYTES = 256 * 1024
+SECTIONS = ("seal", "text", "contrast", "files", "speech", "video")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 
 
@@ -98,6 +99,17 @@ class RulePack:
             stale=tuple(rule for rule in self.stale if rule.holds_on(day) and rule.held_until < day),
             forbidden=tuple(rule for rule in self.forbidden if rule.holds_on(day)),
         )
+
+    def rule(self, name: str) -> Sourced | None:
+        """The rule of this id, or the section that a finding's rule such as `seal.number` belongs to."""
+        for rule in (*self.phrases, *self.stale, *self.forbidden):
+            if rule.id == name:
+                return rule
+        section, _, field = name.partition(".")
+        if section == "seal" and field and self.seal is not None:
+            return self.seal.format
+        found = getattr(self, section, None) if section in SECTIONS else None
+        return found if isinstance(found, Sourced) else None
 
     def source_of(self, rule: Sourced) -> str:
         """Where a rule comes from, as one line: the law with its version and article, or its note."""

@@ -104,7 +104,7 @@ class SpeechRules(Sourced):
     while_shown: bool = False
 
 
-class VideoRules(Strict):
+class VideoRules(Sourced):
     """Minimums for what videos show; None where there is none.
 
     `basis` says whose values they are: `house` is the operator's own, which `note` says in a sentence that goes along

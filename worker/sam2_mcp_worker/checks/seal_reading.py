@@ -1,0 +1,149 @@
+"""Marks of a review as they are written in advertisements, taken apart: name, number, days.
+
+Owns how such marks are written ("2026.06.16 준법감시인 심의필 2026-1179 (유효기간 2026.07.31.)", "생명보험협회 심의필
+제2023-02901호 (2023-07-04 ~ 2024-07-03)"). Refuses to know what must be told and whether it holds. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
+from sam2_mcp_worker.checks.squeezed import BREAK, composed, squeeze, squeezed
+from sam2_mcp_worker.checks.written_dates import WrittenDay, written_days
+
+# A mark with everything that belongs to it has 50 to 70 characters, and runs over three lines at most.
+BEHIND_CHARS = 80
+BEHIND_LINES = 3
+# The day of the review may stand in front of the name, right beside it: "2026.06.16 준법감시인 심의필".
+BEFORE_CHARS = 20
+# Digits of a line that OCR was less sure of are for a person to look at.
+SURE_CONFIDENCE = 0.6
+
+_NUMBER = re.compile(
+    r"[\s:\-\u2010-\u2015.,#]*(?:\([가-힣]{1,3}\))?[\s:]*(?:번호|no\.?)?[\s:]*제?\s?(?P<number>[^\s()\[\]:,;~]+)", re.I
+)
+_NUMBER_FORM = re.compile(r"(?=[^\d]*\d)[0-9A-Za-z가-힣]+(?:[\-\u2010-\u2015][0-9A-Za-z가-힣]+){0,5}\Z")
+# What may stand between the parts of a mark; other words begin another matter ("인쇄일자", "보험기간").
+_VALIDITY = r"유효\s?기간|유효\s?기한|사용\s?기한|만료일?"
+_BETWEEN = re.compile(rf"(?:{_VALIDITY}|심의\s?일자?|승인\s?일자?|까지|호|[^\w]|_)*")
+_UNTIL = re.compile(rf"(?:{_VALIDITY})[\s:]*[~\u223c\uff5e]?\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """A mark as it was read. `reviewed` is the day of the review or the first one of its validity, `until` the last.
+
+    None is what was not told. `impossible` are days that no calendar has. `sure` is False where OCR was not.
+    """
+
+    name: str
+    number: str | None
+    reviewed: date | None
+    until: date | None
+    impossible: tuple[str, ...]
+    page: int
+    line: ReadLine
+    sure: bool
+
+    @property
+    def said(self) -> str:
+        """How it is named in a sentence."""
+        return f"{self.name} {self.number}" if self.number else self.name
+
+
+def seals_of(names: Sequence[str], reading: Reading) -> tuple[Seal, ...]:
+    """The marks of these names, each once, in their order."""
+    seals = [seal for page in reading.pages for seal in _on_page(names, page)]
+    once = {(squeeze(seal.name), seal.number, seal.until): seal for seal in reversed(seals)}
+    return tuple(seal for seal in seals if seal in once.values())
+
+
+def _on_page(names: Sequence[str], page: ReadPage) -> list[Seal]:
+    """The marks of a page. What belongs to one ends where the next begins."""
+    spans = _spans(names, squeezed([line.text for line in page.lines]).text)
+    if not spans:
+        return []
+    text = BREAK.join(composed(line.text) for line in page.lines)
+    kept = [index for index, char in enumerate(text) for _ in (squeeze(char) or (char if char == BREAK else ""))]
+    places = [(kept[start], kept[end - 1] + 1, name) for start, end, name in spans]
+    begins = [start for start, _, _ in places[1:]]
+    return [_seal(page, text, *place, until) for place, until in zip(places, [*begins, len(text)], strict=True)]
+
+
+def _spans(names: Sequence[str], text: str) -> list[tuple[int, int, str]]:
+    """Where the names stand in squeezed text, in order; of names within one another the longest."""
+    spans: list[tuple[int, int, str]] = []
+    for name in sorted(names, key=len, reverse=True):
+        plain = squeeze(name)
+        for match in re.finditer(re.escape(plain), text):
+            if all(match.end() <= start or end <= match.start() for start, end, _ in spans):
+                spans.append((*match.span(), name))
+    return sorted(spans)
+
+
+def _seal(page: ReadPage, text: str, start: int, end: int, name: str, until: int) -> Seal:
+    behind = BREAK.join(text[end : min(until, end + BEHIND_CHARS)].split(BREAK)[:BEHIND_LINES])
+    before = text[max(0, start - BEFORE_CHARS) : start]
+    number, used = _number(behind)
+    days = [*_day_before(before), *_days_behind(behind, used)]
+    last = next((day.until for day in days if day.until is not None), None)
+    first = next((day.first for day in days if day.first is not None), None)
+    impossible = tuple(day.text for day in days if day.impossible)
+    index = text.count(BREAK, 0, start)
+    used_lines = page.lines[index : index + 1 + behind.count(BREAK, 0, max([used, *(day.end for day in days)]))]
+    return Seal(name, number, first, last, impossible, page.number, page.lines[index], _sure(used_lines))
+
+
+def _number(behind: str) -> tuple[str | None, int]:
+    """The number right behind a name, and where it ends."""
+    days = written_days(behind)
+    match = _NUMBER.match(behind, 0, days[0].start if days else len(behind))
+    number = match["number"].rstrip(".").removesuffix("호") if match else ""
+    if match is None or not _NUMBER_FORM.match(number):
+        return None, 0
+    return number, match.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Day:
+    text: str
+    end: int
+    first: date | None
+    until: date | None
+    impossible: bool
+
+
+def _day_before(before: str) -> list[_Day]:
+    """The day right in front of a name, in its line."""
+    line = before.rpartition(BREAK)[2]
+    days = written_days(line)[-1:]
+    return [_Day(day.text, 0, day.value, None, day.value is None) for day in days if _BETWEEN.fullmatch(line, day.end)]
+
+
+def _days_behind(behind: str, used: int) -> list[_Day]:
+    """The days behind a name and its number, up to where another matter begins."""
+    found: list[_Day] = []
+    for day in written_days(behind):
+        if day.start < used or not _BETWEEN.fullmatch(behind, used, day.start):
+            break
+        found.append(_meant(day, behind, used))
+        used = day.end
+    return found
+
+
+def _meant(day: WrittenDay, text: str, used: int) -> _Day:
+    """A period is the validity; a single day is its end behind the word for it or before 까지, else the review's."""
+    if day.ends is not None:
+        impossible = day.value is None or day.ends.value is None
+        return _Day(day.text, day.end, day.value, day.ends.value, impossible)
+    last = _UNTIL.search(text, used, day.start) or re.match(r"\s*까지", text[day.end :])
+    first, until = (None, day.value) if last else (day.value, None)
+    return _Day(day.text, day.end, first, until, day.value is None)
+
+
+def _sure(lines: Sequence[ReadLine]) -> bool:
+    return all(line.confidence is None or line.confidence >= SURE_CONFIDENCE for line in lines)

@@ -1,0 +1,50 @@
+"""Lines of a page as one text without spaces, and back: where in which line something stands.
+
+Readers keep and lose spaces as they like, so words are looked for without them. Owns what counts as the same character
+(NFKC, without case and invisible characters) and the way back. Refuses to know what is looked for.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BREAK = "\n"
+"""Stands between lines; it is in no line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Squeezed:
+    """`text` is the lines without spaces, BREAK between them; `starts` is where each line begins in it."""
+
+    text: str
+    starts: tuple[int, ...]
+
+    def line_of(self, position: int) -> int:
+        """The index of the line that holds the character at this position."""
+        return bisect.bisect_right(self.starts, position) - 1
+
+    def around(self, start: int, end: int, reach: int) -> str:
+        """The text from `reach` characters in front of a place to as many behind it."""
+        return self.text[max(0, start - reach) : end + reach]
+
+
+def squeezed(lines: Sequence[str]) -> Squeezed:
+    """The lines as one text to look in."""
+    parts = [squeeze(line) for line in lines]
+    starts = itertools.accumulate((len(part) + 1 for part in parts), initial=0)
+    return Squeezed(BREAK.join(parts), tuple(starts)[: len(parts)])
+
+
+def squeeze(text: str) -> str:
+    """A line or a word as it is compared: composed, without case, spaces and what is drawn as nothing."""
+    plain = composed(text).casefold()
+    return "".join(char for char in plain if not char.isspace() and unicodedata.category(char) not in ("Cf", "Cc"))
+
+
+def composed(text: str) -> str:
+    """A line with its letters composed and of usual width; spaces stay."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text))

@@ -17,6 +17,7 @@ from sam2_mcp_worker.artifacts import Artifacts
 from sam2_mcp_worker.checks.rule_packs import load_rule_pack
 from sam2_mcp_worker.disk import sweep
 from sam2_mcp_worker.engines import segmenter as sam
+from sam2_mcp_worker.engines.embedding_ports import Embedder
 from sam2_mcp_worker.engines.local_ocr import CHILD_MODULE, LocalOcr, child_config, local_ocr_identity
 from sam2_mcp_worker.engines.ports import Segmenter, Tracker
 from sam2_mcp_worker.engines.request_limiter import RequestLimiter
@@ -111,6 +112,7 @@ class Services:
         self.transcribers, self.speech_pool, self.speech_missing = speech.transcribers, speech.pool, speech.missing
         # A piece's time begins with its turn: it is not spent in the queue before the engine. By identity.
         self.hearing_turns = {one.identity: RequestLimiter(one.pieces_in_flight) for one in self.transcribers}
+        self.embedder = choose_embedder(settings)
         choice = choose(settings)
         self.sam_pool = build_sam_pool(settings, choice)
         self.segmenter: Segmenter | None = None
@@ -139,6 +141,8 @@ class Services:
             await self.vision.start()
         for transcriber in self.transcribers:
             await transcriber.start()
+        if self.embedder is not None:
+            await self.embedder.start()
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweeper")
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -158,6 +162,8 @@ class Services:
             await self.vision.close()
         for transcriber in self.transcribers:
             await transcriber.close()
+        if self.embedder is not None:
+            await self.embedder.close()
         await asyncio.gather(*(pool.close() for pool in self.pools))
         await asyncio.to_thread(self._work.close)
 
@@ -210,6 +216,15 @@ class Services:
             removed = sweep(store.entries(), max_age_s=max_age_s, max_bytes=max_bytes)
             if removed:
                 logger.info("removed %d old entries of %s", removed, type(store).__name__.lower())
+
+
+def choose_embedder(settings: Settings) -> Embedder | None:
+    """The embeddings endpoint, where its key is set; only then its HTTP client is imported."""
+    if settings.embeddings_api_key is None:
+        return None
+    from sam2_mcp_worker.engines.openai_embeddings import build_embeddings
+
+    return build_embeddings(settings)
 
 
 def build_sam_pool(settings: Settings, choice: Choice) -> ChildPool | None:

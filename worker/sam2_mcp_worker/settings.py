@@ -257,6 +257,10 @@ class Settings(BaseSettings):
         None, description="Address below which `embeddings` is found; OpenAI's own when not set."
     )
     embeddings_model: str = Field("text-embedding-3-small", description="Model of the embeddings endpoint.")
+    # Not measured here, for want of a key. Below it a sentence is of the same subject rather than of the same meaning.
+    embeddings_min_likeness: float = Field(
+        0.6, ge=0, le=1, description="Likeness in meaning (0-1) from which a sentence is shown for a person to look at."
+    )
     # OpenAI's list price of late 2026 for text-embedding-3-small.
     embeddings_usd_per_mtok: float = Field(
         0.02, ge=0, le=100, allow_inf_nan=False, description="Price of the embeddings, US dollars per million tokens."

@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("segmentation", lambda: _segmentation(settings)),
         ("claude", lambda: _claude(settings)),
         ("speech", lambda: _speech(settings)),
+        ("embeddings", lambda: _embeddings(settings)),
         ("processes", lambda: asyncio.run(_processes(settings))),
     ]
     findings = [_check(name, check) for name, check in checks]
@@ -121,6 +122,14 @@ def _speech(settings: Settings) -> str:
     from sam2_mcp_worker.cli.doctor_speech import speech_finding  # its HTTP client is for this command only
 
     return asyncio.run(speech_finding(settings))
+
+
+def _embeddings(settings: Settings) -> str:
+    if settings.embeddings_api_key is None:
+        return "off: no text leaves this machine"
+    from sam2_mcp_worker.cli.doctor_embeddings import embeddings_finding  # its HTTP client is for this command only
+
+    return asyncio.run(embeddings_finding(settings))
 
 
 async def _processes(settings: Settings) -> str:

@@ -30,6 +30,7 @@ WHAT_LEAVES = (
     "with the labels"
 )
 SOUND_LEAVES = "the stretches of a recording in which somebody speaks"
+TEXTS_LEAVE = "sentences of a document in which check_phrases has not found a phrase, and that phrase"
 
 
 class Engine(BaseModel):
@@ -111,6 +112,16 @@ class Speech(BaseModel):
     trouble: Annotated[str | None, Field(description="Why it is not asked now")] = None
 
 
+class Embeddings(BaseModel):
+    """The embeddings endpoint: it costs money, and texts leave this machine."""
+
+    sends_to: Annotated[str, Field(description="Host that texts are sent to")]
+    what_leaves: str
+    model: str
+    today: Spending
+    trouble: Annotated[str | None, Field(description="Why it is not asked now")] = None
+
+
 class Queue(BaseModel):
     """A pool of child processes."""
 
@@ -147,6 +158,7 @@ class Status(BaseModel):
         None
     )
     speech: Annotated[Speech | None, Field(description="Absent where no sound can leave")] = None
+    embeddings: Annotated[Embeddings | None, Field(description="Absent where no text can leave")] = None
     not_available: Annotated[
         list[NotAvailable] | None, Field(description="Tools, or parts of them, that cannot work here")
     ] = None
@@ -269,6 +281,13 @@ def _speech(services: Services) -> Speech | None:
     return Speech(**{**told, "today": Spending(**told["today"])}, what_leaves=SOUND_LEAVES)
 
 
+def _embeddings(services: Services) -> Embeddings | None:
+    if services.embedder is None:
+        return None
+    told = services.embedder.status()
+    return Embeddings(**{**told, "today": Spending(**told["today"])}, what_leaves=TEXTS_LEAVE)
+
+
 def current_status(services: Services) -> Status:
     """The state right now; reads nothing from disk."""
     settings = services.settings
@@ -281,6 +300,7 @@ def current_status(services: Services) -> Status:
         engines=_engines(services, not_available),
         vision=_vision(services),
         speech=_speech(services),
+        embeddings=_embeddings(services),
         not_available=not_available or None,
         limits=Limits(**{name: getattr(settings, name) for name in Limits.model_fields}),
         queues=[_queue(pool.stats()) for pool in services.pools],

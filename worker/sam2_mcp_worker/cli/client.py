@@ -25,11 +25,11 @@ class WorkerClient:
     """Talks to one worker. `base_url` is without /mcp."""
 
     def __init__(self, base_url: str, token: str | None) -> None:
-        self._base_url = base_url.rstrip("/").removesuffix("/mcp")
+        self.base_url = base_url.rstrip("/").removesuffix("/mcp")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    async def upload(self, path: Path) -> str:
-        """Send a file and return its handle.
+    async def upload(self, path: Path, name: str = "") -> str:
+        """Send a file, under its own name or another, and return its handle.
 
         Raises:
             WorkerError: the file cannot be read or the worker refused it.
@@ -43,7 +43,8 @@ class WorkerClient:
         try:
             path.open("rb").close()  # a file that cannot be read is not the worker's fault
             async with httpx.AsyncClient(trust_env=False, headers=self._headers, timeout=60) as client:
-                answer = await client.post(f"{self._base_url}/files", params={"name": path.name}, content=chunks())
+                query = {"name": name or path.name}
+                answer = await client.post(f"{self.base_url}/files", params=query, content=chunks())
         except OSError as error:
             raise WorkerError("file_unreadable", f"{path}: {error.strerror}", next_step="check the path") from error
         except httpx.HTTPError as error:
@@ -67,7 +68,7 @@ class WorkerClient:
             await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
             async with (
                 httpx.AsyncClient(trust_env=False, headers=self._headers, timeout=60) as client,
-                client.stream("GET", f"{self._base_url}/artifacts/{handle}") as answer,
+                client.stream("GET", f"{self.base_url}/artifacts/{handle}") as answer,
             ):
                 if answer.status_code != httpx.codes.OK:
                     raise WorkerError("artifact_refused", f"the worker answered {answer.status_code} for {link.name}")
@@ -86,9 +87,7 @@ class WorkerClient:
     async def session(self) -> AsyncIterator[Client]:
         """An MCP session with the worker."""
         http = httpx2.AsyncClient(headers=self._headers, trust_env=False, timeout=httpx2.Timeout(60))
-        transport = streamable_http_client(
-            f"{self._base_url}/mcp", http_client=http, max_sse_event_size=MAX_EVENT_BYTES
-        )
+        transport = streamable_http_client(f"{self.base_url}/mcp", http_client=http, max_sse_event_size=MAX_EVENT_BYTES)
         await self.check_reachable()
         async with http, Client(transport, mode="legacy") as client:
             yield client
@@ -101,7 +100,7 @@ class WorkerClient:
         """
         try:
             async with httpx.AsyncClient(trust_env=False, headers=self._headers, timeout=10) as client:
-                answer = await client.get(f"{self._base_url}/version")
+                answer = await client.get(f"{self.base_url}/version")
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         if answer.status_code != httpx.codes.OK:
@@ -110,7 +109,7 @@ class WorkerClient:
     def _unreachable(self, error: Exception) -> WorkerError:
         return WorkerError(
             "worker_unreachable",
-            f"no worker answers at {self._base_url} ({type(error).__name__})",
+            f"no worker answers at {self.base_url} ({type(error).__name__})",
             next_step="start it with `sam2-mcp-worker serve` or leave --url out",
         )
 

@@ -31,14 +31,14 @@ DOCUMENT = Template("""<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="$csp">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>$name: inspection of $created</title>
+<title>$name: $kind, $created</title>
 <style>$css</style>
 </head>
 <body>
 <div class="band"><header>
-<p class="kicker">Inspection report <span lang="ko">검사 보고서</span></p>
+<p class="kicker">$kicker</p>
 <h1 dir="auto">$name</h1>
-<p class="facts">$created · read with $engine</p>
+<p class="facts">$created · $how $engine</p>
 </header></div>
 <main>
 $main
@@ -50,7 +50,19 @@ $main
 """)
 
 
-def document(*, name: str, created_at: str, engine: str, main: str, footer: str) -> str:
+INSPECTION = ("Inspection report", "검사 보고서")
+
+
+def document(
+    *,
+    name: str,
+    created_at: str,
+    engine: str,
+    main: str,
+    footer: str,
+    kind: tuple[str, str] = INSPECTION,
+    how: str = "read with",
+) -> str:
     """The whole file. `main` is HTML; the rest is escaped here.
 
     Args:
@@ -58,9 +70,14 @@ def document(*, name: str, created_at: str, engine: str, main: str, footer: str)
         created_at: ISO 8601.
         engine: who read it.
         footer: how sizes and times are to be read, a sentence.
+        kind: what kind of report it is, in English and Korean.
+        how: what `engine` has to do with it.
     """
     return DOCUMENT.substitute(
         csp=text_html(CSP),
+        kind=text_html(kind[0].lower()),
+        kicker=both(*kind),
+        how=text_html(how),
         css=CSS,
         name=text_html(name),
         created=text_html(_minute(created_at)),

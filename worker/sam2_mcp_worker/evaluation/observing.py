@@ -1,0 +1,86 @@
+"""Reads label and findings out of tool results, by rules that are data. Knows no tool's code, only field names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sam2_mcp_worker.checks.verdict import SEVERITY
+from sam2_mcp_worker.evaluation.case_files import ObserveRule
+from sam2_mcp_worker.evaluation.runs import Observed, plain, unique
+
+# For calls that say nothing else. Pages and areas that nobody could read are findings about the reading.
+RULES: dict[str, tuple[ObserveRule, ...]] = {
+    "inspect_pdf": (
+        ObserveRule(each="pages", kind="page_{source}", about="{page_number}", where={"status": ["done"]}),
+        ObserveRule(each="pages", kind="page_failed", about="{page_number}", where={"status": ["failed"]}),
+    ),
+    "check_phrases": (
+        ObserveRule(
+            each="phrases",
+            kind="phrase_{state}",
+            about="{phrase}",
+            where={"state": ["altered", "missing", "review", "cannot_tell"]},
+        ),
+    ),
+    "check_figures": (
+        ObserveRule(each="figures", kind="figure_{state}", about="{text}", where={"state": ["mismatch"]}),
+    ),
+}
+
+
+def observed(rules: Sequence[ObserveRule], results: Sequence[Mapping[str, Any]]) -> tuple[Observed, ...]:
+    """Findings of all results of one call, each once."""
+    return unique(finding for facts in results for rule in rules for finding in _of_rule(rule, facts))
+
+
+def _of_rule(rule: ObserveRule, facts: Mapping[str, Any]) -> Iterator[Observed]:
+    for item in _items(facts, rule.each):
+        if any(item.get(field) not in values for field, values in rule.where.items()):
+            continue
+        fields = {name: value for name, value in item.items() if isinstance(value, str | int | float)}
+        if not rule.words:
+            yield _finding(rule, fields)
+        held = plain(str(item.get(rule.text) or ""))
+        for word in rule.words:
+            if plain(word) in held:
+                yield _finding(rule, fields | {"word": word})
+
+
+def _finding(rule: ObserveRule, fields: Mapping[str, Any]) -> Observed:
+    kind, about = rule.kind, rule.about
+    for name, value in fields.items():
+        kind = kind.replace("{" + name + "}", str(value))
+        about = about.replace("{" + name + "}", str(value))
+    return Observed(kind, about)
+
+
+def _items(facts: Any, path: str) -> Iterator[Mapping[str, Any]]:
+    """Objects of the list at a dotted path; lists on the way are gone through."""
+    values = [facts]
+    for part in path.split("."):
+        below = [value.get(part) for value in values if isinstance(value, Mapping)]
+        values = [item for value in below for item in (value if isinstance(value, list) else [value])]
+    yield from (value for value in values if isinstance(value, Mapping))
+
+
+def label_in(facts: Mapping[str, Any]) -> str | None:
+    """What a result ends with, if it ends with a label."""
+    label = facts.get("label")
+    label = label.get("label") if isinstance(label, Mapping) else label
+    return label if isinstance(label, str) else None
+
+
+def most_severe(labels: Sequence[str]) -> str | None:
+    """The label of a whole from those of its parts; an unknown one is kept, so that it is seen to disagree."""
+    return max(labels, key=lambda label: SEVERITY.index(label) if label in SEVERITY else len(SEVERITY), default=None)
+
+
+def undone_in(tool: str, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What the last result of a call says that nobody did."""
+    coverage = facts.get("coverage")
+    for name in ("failed", "unreached"):
+        if isinstance(coverage, Mapping) and coverage.get(name):
+            yield f"{tool}: {len(coverage[name])} {name} of {coverage.get('total')}"
+    if facts.get("cursor"):
+        yield f"{tool}: there was still a cursor"

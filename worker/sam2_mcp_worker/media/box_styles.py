@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 BoxKind = Literal["text_layer", "ocr", "region", "ink"]
+"""What an inspection found."""
+
+FindingKind = Literal["met", "not_met", "review"]
+"""What a check says of a place."""
+
 Rgb = tuple[int, int, int]
 
 
@@ -32,3 +37,10 @@ STYLES: dict[BoxKind, BoxStyle] = {
     "region": BoxStyle("region of a label", "double", (122, 38, 92), (244, 170, 232), (0, 0, 0)),
     "ink": BoxStyle("seen, not read", "dots", (0, 0, 0), (250, 218, 40), (0, 0, 0)),
 }
+
+FINDING_STYLES: dict[FindingKind, BoxStyle] = {
+    "met": BoxStyle("as it should be", "frame", (0, 96, 168), (0, 96, 168), (255, 255, 255)),
+    "not_met": BoxStyle("not as it should be", "double", (186, 74, 0), (186, 74, 0), (255, 255, 255)),
+    "review": BoxStyle("for a person to look at", "dots", (0, 0, 0), (250, 218, 40), (0, 0, 0)),
+}
+ALL_STYLES: dict[BoxKind | FindingKind, BoxStyle] = dict([*STYLES.items(), *FINDING_STYLES.items()])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from sam2_mcp_worker.media.box_styles import STYLES, BoxKind, BoxStyle
+from sam2_mcp_worker.media.box_styles import ALL_STYLES, BoxKind, BoxStyle, FindingKind
 from sam2_mcp_worker.media.overlay_layout import Piece, Rect, Sheet, TagPlacer, lay_out_sheet, stack
 from sam2_mcp_worker.media.pixels import PixelFile
 from sam2_mcp_worker.media.sheet_picture import (
@@ -42,7 +42,7 @@ class NumberedBox:
     """One finding, in pixels of the whole page."""
 
     rect: Rect
-    kind: BoxKind
+    kind: BoxKind | FindingKind
     number: int
 
 
@@ -99,11 +99,11 @@ def _draw_sheet(rgb: NDArray[np.uint8], boxes: list[NumberedBox], side_px: int) 
     left_out = _place_tags(base, sheet, drawn, font_px)
     picture = Image.fromarray(base)
     draw = ImageDraw.Draw(picture)
-    for item in sorted(drawn, key=lambda item: list(STYLES).index(item.box.kind)):
+    for item in sorted(drawn, key=lambda item: list(ALL_STYLES).index(item.box.kind)):
         on_dark = is_dark(base, _frame(item.rect, 2))
         # Two pixels leave room for the halo; on paper the smallest print stands too close together for them.
         gap_px = 2 if on_dark or font_px > TAG_FONT_PX[0] else 1
-        _outline(draw, _frame(item.rect, gap_px), STYLES[item.box.kind], on_dark=on_dark)
+        _outline(draw, _frame(item.rect, gap_px), ALL_STYLES[item.box.kind], on_dark=on_dark)
     for item in drawn:
         if item.tag is not None:
             item.on_dark = is_dark(base, item.tag)
@@ -202,7 +202,7 @@ def _strokes(frame: Rect, style: BoxStyle) -> list[Rect]:
 
 def _tag(draw: ImageDraw.ImageDraw, item: _Drawn, font_px: int) -> None:
     assert item.tag is not None
-    style = STYLES[item.box.kind]
+    style = ALL_STYLES[item.box.kind]
     x0, y0, x1, y1 = item.tag
     if item.in_margin:
         box_x = item.rect[0] - 2 if x0 < item.rect[0] else item.rect[2] + 1
@@ -213,11 +213,11 @@ def _tag(draw: ImageDraw.ImageDraw, item: _Drawn, font_px: int) -> None:
     draw.text(middle, str(item.box.number), fill=style.digits, font=tag_font(font_px), anchor="mm")
 
 
-def _legend(draw: ImageDraw.ImageDraw, sheet: Sheet, kinds: set[BoxKind]) -> None:
+def _legend(draw: ImageDraw.ImageDraw, sheet: Sheet, kinds: set[BoxKind | FindingKind]) -> None:
     y = sheet.height_px - FOOT_PX // 2
     font = tag_font(13)
     x = sheet.margin_px
-    for kind, style in STYLES.items():
+    for kind, style in ALL_STYLES.items():
         if kind in kinds:
             _outline(draw, (x, y - 5, x + 28, y + 5), style, on_dark=False)
             draw.text((x + 36, y), style.words, fill=FOOT_INK, font=font, anchor="lm")

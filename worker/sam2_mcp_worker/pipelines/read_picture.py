@@ -15,8 +15,8 @@ from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Box, Region, TextLine, TextReader, TileReading
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage, fan_out
+from sam2_mcp_worker.media.level_boxes import order_of_lines
 from sam2_mcp_worker.media.pixels import PixelFile
-from sam2_mcp_worker.media.reading_order import reading_order
 from sam2_mcp_worker.media.region_seams import merge_regions, with_text_heights
 from sam2_mcp_worker.media.seams import merge_readings
 from sam2_mcp_worker.result_cache import ResultCache, cache_key
@@ -154,7 +154,7 @@ def worth_keeping(reader: TextReader, tiles: Sequence[Any]) -> bool:
 
 def in_reading_order(reading: PictureReading) -> PictureReading:
     """The same with its lines in the order in which people read them."""
-    order = reading_order([line.box_xyxy_px for line in reading.lines])
+    order = order_of_lines([(line.box_xyxy_px, line.height_px) for line in reading.lines])
     return replace(reading, lines=tuple(reading.lines[i] for i in order))
 
 

@@ -14,10 +14,10 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.boxes import rounded_out, united
 from sam2_mcp_worker.media.image_redaction import PictureCheck
 from sam2_mcp_worker.media.pixels import PixelFile
-from sam2_mcp_worker.media.reading_order import reading_order
 from sam2_mcp_worker.media.tiling import plan_tiles
 from sam2_mcp_worker.pipelines.redact_findings import unverified
 from sam2_mcp_worker.pipelines.redact_legible import still_legible
+from sam2_mcp_worker.pipelines.redact_lines import in_order
 from sam2_mcp_worker.pipelines.redact_request import Method
 from sam2_mcp_worker.pipelines.redact_task import RedactionTask
 
@@ -70,7 +70,7 @@ class OutputReader:
             found = await asyncio.gather(*(self._lines_in(pixels, window) for window in windows))
         except WorkerError as error:
             raise unverified(f"the output could not be read again ({error.reason})") from error
-        return [[lines[i] for i in reading_order([line.box_xyxy_px for line in lines])] for lines in found]
+        return [in_order(lines) for lines in found]
 
     async def check_illegible(self, before: PixelFile, after: PixelFile, boxes: Sequence[Box]) -> str:
         """That nothing is read in the boxes any more, in words.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sam2_mcp_worker.engines.ports import Box, TextLine
-from sam2_mcp_worker.media.reading_order import reading_order
+from sam2_mcp_worker.media.level_boxes import order_of_lines
 from sam2_mcp_worker.pipelines.redact_phrases import ReadLine
 
 # Beyond the box of a line that a detector drew: ink may stick out of it by a tenth of its height (reader: BOX_MARGIN).
@@ -15,7 +15,7 @@ LINE_MARGIN_PX = 2
 
 def in_order(lines: Sequence[TextLine]) -> list[TextLine]:
     """The lines as people read them."""
-    return [lines[index] for index in reading_order([line.box_xyxy_px for line in lines])]
+    return [lines[index] for index in order_of_lines([(line.box_xyxy_px, line.height_px) for line in lines])]
 
 
 def as_read(lines: Sequence[TextLine]) -> list[ReadLine]:

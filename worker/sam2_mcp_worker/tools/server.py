@@ -67,12 +67,13 @@ an allowed folder and https URLs of allowed hosts work too, when the operator se
 page or frame by frame); transcribe_audio hears what is said. For one image call inspect_image when you need regions \
 (coins, seals, your labels) beside its text, read_text when text is enough. segment_image cuts objects of an image \
 out to exact masks; track_video follows them through a video; redact_media makes a verified copy in which chosen \
-parts are gone.
+parts are gone. check_phrases and check_figures judge an advertisement in code (they read it by themselves; what an \
+inspection has read costs nothing again); the prompt review_advertisement tells the whole order of work.
 3. When a result carries `cursor`, call the same tool again with the same arguments plus that cursor until none \
 comes.
 4. Only claim that something is absent when no cursor is left, nothing failed or was unreached and undetected_ink is \
 0 in every result: the rest was not read. A label is only absent when regions.complete is true; not_available is not \
-"none found", cannot_tell is not "missing". A video is sampled: nothing is known between two samples.
+"none found", cannot_tell is not "missing", cannot_compare is not "mismatch". A video is sampled: nothing is known between two samples.
 5. `image` says whether a picture comes with the result (none, thumb, inline). _meta tells what a call cost; without \
 a key nothing costs money (get_status).
 Handles live 24 hours after their last use unless the operator changed that.

@@ -17,12 +17,11 @@ from sam2_mcp_worker.checks.phrase_places import (
     denied,
     edge_letters,
     letter_likeness,
-    other_tokens,
     turned,
     weakest_part,
 )
 from sam2_mcp_worker.checks.phrase_tokens import Token, differences, only_units_lost, opposed
-from sam2_mcp_worker.checks.phrase_wording import Syllable, Wording, coverage, syllables_of, wording
+from sam2_mcp_worker.checks.phrase_wording import Alignment, coverage
 from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, Phrase, present_from
 
 # Text that was not read but stands in the file has no slips: what is less alike is another wording (mission.md).
@@ -35,8 +34,10 @@ TEXT_ABSENT = 0.65
 LEAST_COVERAGE = 0.20
 # A place that is this much more like another wording is the other one's; nearer ones are for a person.
 _RIVAL_MARGIN = 0.10
-# A syllable of a negation that was misread keeps half of its letters ("않", "앉"); of "있" for "없" it is a third.
+# A negation that was misread keeps more than half of its letters ("않", "앉"); of "있" for "없" it is a third, and half
+# of "비" or "미" is a single letter.
 _MISREAD_KEPT = 0.5
+_ALTERED = "the wording stands there with other numbers, amounts, dates or negations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +67,28 @@ def present_at(judged: JudgedPhrase, slips: bool) -> float:
 def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> Sighting | None:
     """What the place is; None where it is another wording's."""
     phrase = judged.phrase
-    lines = page.lines_between(place.start, place.end)
-    first, last = page.character_of(place.start), page.character_of(place.end - 1) + 1
-    read_as = text_at(page, place)
-    covered = coverage(phrase.text, page.text_of(lines))
-    others = other_tokens(phrase.letters, phrase.tokens, page, place)
-    unlike = _unlike(phrase, others, page, read_as, first, last)
-    after = () if unlike else denied(phrase.tokens, page, last)
-    if place.score == 1.0 and not unlike and not after:
-        return Sighting("present", "", 1.0, 1.0, covered, lines, read_as)
-    rival = _lead_of_rival(judged, page, place)
-    if rival >= _RIVAL_MARGIN:
+    laid = Alignment(composed_of(phrase.text), page, place)
+    read_as = " ".join(page.text[laid.first : laid.last].split())
+    unlike = differences(phrase.tokens, laid.tokens) or opposed(phrase.text, read_as)
+    unlike = unlike or turned(phrase.tokens, page, laid.first, laid.last)
+    after = () if unlike else denied(phrase.tokens, page, laid.last)
+    lead = -1.0 if place.score == 1.0 else _lead_of_rival(judged, page, place)
+    if lead >= _RIVAL_MARGIN:
         return None
-    said = wording(composed_of(phrase.text), page, place, bool(unlike), slips)
+    lines = page.lines_between(place.start, place.end)
+    covered = coverage(phrase.text, page.text_of(lines))
+    others = laid.swapped(bool(unlike), slips) if place.score < 1.0 else ()
+    state: Literal["present", "altered", "review"]
     if unlike:
-        reason = _why_not_altered(phrase, others, said, slips)
-        state: Literal["altered", "review"] = "review" if reason else "altered"
-        reason = reason or "the wording stands there with other numbers, amounts, dates or negations"
-        return Sighting(state, reason, place.score, said.context, covered, lines, read_as, (*unlike, *said.swapped))
-    reason = _why_not_present(judged, page, place, said, covered, slips)
-    if after:
-        reason = "a negation stands right behind it"
-    elif rival > 0 and not reason:
-        reason = "the place resembles another wording still more"
-    return Sighting(
-        "review" if reason else "present",
-        reason,
-        place.score,
-        said.context,
-        covered,
-        lines,
-        read_as,
-        (*after, *said.swapped) if reason else (),
-    )
+        reason = _why_not_altered(phrase, laid, others, slips)
+        state, reason = ("review", reason) if reason else ("altered", _ALTERED)
+    else:
+        reason = _why_not_present(judged, page, place, others, covered, slips)
+        reason = "a negation stands right behind it; a person has to look" if after else reason
+        reason = reason or ("the place resembles another wording still more; a person has to look" if lead > 0 else "")
+        state = "review" if reason else "present"
+    said = () if state == "present" else (*unlike, *after, *others)
+    return Sighting(state, reason, place.score, laid.context, covered, lines, read_as, said)
 
 
 def text_at(page: LetterLines, place: Place) -> str:
@@ -106,57 +96,38 @@ def text_at(page: LetterLines, place: Place) -> str:
     return " ".join(page.text[page.character_of(place.start) : page.character_of(place.end - 1) + 1].split())
 
 
-def _unlike(
-    phrase: Phrase, others: Sequence[Token] | None, page: LetterLines, read_as: str, first: int, last: int
-) -> tuple[str, ...]:
-    """The tokens that are not the same."""
-    if others is not None:
-        return differences(phrase.tokens, others)
-    return opposed(phrase.text, read_as) or turned(phrase.tokens, page, first, last)
-
-
-def _why_not_altered(phrase: Phrase, others: Sequence[Token] | None, said: Wording, slips: bool) -> str:
-    """Why tokens that differ are no certain alteration; empty where they are."""
-    plain = sum(one.end - one.start for one in syllables_of(composed_of(phrase.text)) if not one.token)
-    if said.context < present_from(plain) or (slips and said.context < ALTERED):
+def _why_not_altered(phrase: Phrase, laid: Alignment, others: Sequence[str], slips: bool) -> str:
+    """Why tokens that differ are no certain alteration; empty where they are. `others` are other words."""
+    if laid.context < present_from(laid.plain_letters) or (slips and laid.context < ALTERED):
         return "numbers or negations differ, and so does the rest; a person has to look"
-    if said.swapped:
+    if others:
         return "numbers or negations differ, and other words as well; a person has to look"
-    if slips and others is not None and _may_be_slips(phrase, others, said):
+    if slips and _may_be_slips(phrase, laid):
         return "a number or negation was not read, which may be a slip of reading; a person has to look"
     return ""
 
 
-def _may_be_slips(phrase: Phrase, others: Sequence[Token], said: Wording) -> bool:
+def _may_be_slips(phrase: Phrase, laid: Alignment) -> bool:
     """Whether tokens are only lost, with nothing else in their place but what may be a misreading of them."""
-    if only_units_lost(phrase.tokens, others):
+    if only_units_lost(phrase.tokens, laid.tokens):
         return True
-    left = [token.value for token in others]
+    left = [token.value for token in laid.tokens]
     lost: list[Token] = []
     for token in phrase.tokens:
         if token.value in left:
             left.remove(token.value)
         else:
             lost.append(token)
-    if left or not lost:
-        return False
-    syllables = syllables_of(composed_of(phrase.text))
-    return all(not token.negation or _kept(token, said, syllables) >= _MISREAD_KEPT for token in lost)
-
-
-def _kept(token: Token, said: Wording, syllables: Sequence[Syllable]) -> float:
-    """The share of a token's letters that stand there, by its best syllable."""
-    shares = zip(said.kept, syllables, strict=True)
-    return max((share for share, one in shares if token.start <= one.at < token.end), default=0.0)
+    return bool(lost) and not left and all(not token.negation or laid.kept(token) > _MISREAD_KEPT for token in lost)
 
 
 def _why_not_present(
-    judged: JudgedPhrase, page: LetterLines, place: Place, said: Wording, covered: float, slips: bool
+    judged: JudgedPhrase, page: LetterLines, place: Place, others: Sequence[str], covered: float, slips: bool
 ) -> str:
     """Why a place whose tokens are the same is not certainly the phrase; empty where it is."""
     if place.score < present_at(judged, slips):
         return "something like it stands there; a person has to look"
-    if said.swapped:
+    if others:
         return "most of it stands there, with other words; a person has to look"
     if place.score < 1.0 and weakest_part(judged.phrase.letters, page, place) < PART_PRESENT:
         return "one part of it stands there and another does not; a person has to look"

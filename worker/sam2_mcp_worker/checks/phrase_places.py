@@ -22,8 +22,10 @@ MAX_PLACES = 8
 # have 0.38 at most, present phrases with 15 % of the syllables replaced 0.58 in 95 of 100, with 30 % 0.45.
 PART_LETTERS = 24
 # Letters by which the edges of a likeness may be off, as a share of the phrase: tokens there may belong to it or not.
+# No more than three syllables: in a long phrase the negation of the next sentence would count as its own.
 EDGE_SHARE = 0.1
 EDGE_MIN_LETTERS = 4
+EDGE_MAX_LETTERS = 9
 # A negation that turns the last word of a phrase stands this near behind it: "지급하|지 않습니다", "보장 아님".
 DENIED_CHARS = 3
 # What ends a sentence, a clause or a line.
@@ -94,7 +96,7 @@ def weakest_part(wanted: str, page: LetterLines, place: Place) -> float:
 
 def edge_letters(wanted: str) -> int:
     """By how many letters the edges of a place may be off."""
-    return max(EDGE_MIN_LETTERS, round(EDGE_SHARE * len(wanted)))
+    return min(EDGE_MAX_LETTERS, max(EDGE_MIN_LETTERS, round(EDGE_SHARE * len(wanted))))
 
 
 def other_tokens(wanted: str, tokens: Sequence[Token], page: LetterLines, place: Place) -> list[Token] | None:

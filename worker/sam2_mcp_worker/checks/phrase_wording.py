@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz
-from rapidfuzz.distance import Levenshtein, Opcode
+from rapidfuzz.distance import Indel, Levenshtein, Opcode
 
 from sam2_mcp_worker.checks.phrase_letters import LetterLines, letters
 from sam2_mcp_worker.checks.phrase_places import Place, edge_letters
@@ -23,8 +23,10 @@ from sam2_mcp_worker.checks.phrase_tokens import Token, tokens_of
 _KEPT_LEAST = 0.4
 # What stands in the middle of a phrase and is none of it, in letters (two to three syllables).
 _ADDED_LETTERS = 7
-# Syllables beside a number or negation that differs: they change with it ("될 수 있", "되지 않").
-_NEAR_TOKEN = 3
+# Syllables beside a negation: they change with it ("될 수 있", "되지 않").
+_NEAR_NEGATION = 3
+# Runs of letters that are no chance: a syllable and more.
+_STRONG_LETTERS = 4
 # Particles may be others by the rules of spelling or by habit; they change no meaning.
 _PARTICLES = frozenset("은는이가을를와과의에도로")
 # Runs of syllables, as the field counts them.
@@ -33,26 +35,13 @@ _GRAM_SYLLABLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Syllable:
-    """A character that counts, where it stands in its text and among the letters, and whether a token holds it."""
+    """A character that counts, where it stands in its text and among the letters, and the token that holds it."""
 
     char: str
     at: int
     start: int
     end: int
-    token: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """A phrase held against a place.
-
-    `context` is the likeness of what is no token, 0-1; `swapped` are words that stand there as others ("해지 -> 만기");
-    `kept` is for each syllable of the phrase the share of its letters that stand there.
-    """
-
-    context: float
-    swapped: tuple[str, ...]
-    kept: tuple[float, ...]
+    token: Token | None
 
 
 def coverage(phrase: str, text: str) -> float:
@@ -83,48 +72,117 @@ def syllables_of(text: str) -> tuple[Syllable, ...]:
 
 def _syllables(text: str, tokens: Sequence[Token], offset: int) -> Iterator[Syllable]:
     """`offset` is where the text begins in the one whose tokens these are."""
-    held = {index - offset for token in tokens for index in range(token.start, token.end)}
+    held = {index - offset: token for token in tokens for index in range(token.start, token.end)}
     start = 0
     for at, char in enumerate(text):
         end = start + len(letters(char))
         if end > start:
-            yield Syllable(char, at, start, end, at in held)
+            yield Syllable(char, at, start, end, held.get(at))
         start = end
 
 
-def wording(phrase: str, page: LetterLines, place: Place, tokens_differ: bool, slips: bool) -> Wording:
-    """The phrase (in NFKC) held against the place; `slips` tells whether syllables may have been misread."""
-    wanted = syllables_of(phrase)
-    edge = edge_letters(page.letters[place.start : place.end])
-    first = page.character_of(max(0, place.start - edge))
-    last = page.character_of(min(len(page.letters), place.end + edge) - 1) + 1
-    found = tuple(_syllables(page.text[first:last], page.tokens, first))
-    before, after = _joined(wanted), _joined(found)
-    ops = list(Levenshtein.opcodes(before, after))
-    kept = _kept(wanted, ops)
-    loose = _near_tokens(wanted) if tokens_differ else frozenset()
-    gaps = [run for run in _gaps(wanted, kept, slips) if not loose & set(run)]
-    swapped = [
-        f"{_said(wanted, run)} -> {_stands(wanted[run[0]].start, wanted[run[-1]].end, found, ops)}" for run in gaps
-    ]
-    if not tokens_differ:
-        swapped += [f"(nothing) -> {text}" for text in _added(found, ops, range(edge, len(before) - edge))]
-    return Wording(_context(wanted, found), tuple(swapped), kept)
+class Alignment:
+    """A phrase (in NFKC) laid against a place, letter by letter.
+
+    `first` and `last` are the characters of the page where it begins and ends there: nearer than the place, whose
+    length is that of the phrase even where words were added or left out.
+    """
+
+    def __init__(self, phrase: str, page: LetterLines, place: Place) -> None:
+        edge = edge_letters(page.letters[place.start : place.end])
+        start, end = max(0, place.start - edge), min(len(page.letters), place.end + edge)
+        self._wanted = syllables_of(phrase)
+        before = _joined(self._wanted)
+        start, end = _trimmed(before, page.letters[start:end], start)
+        self.first, self.last = page.character_of(start), page.character_of(end - 1) + 1
+        self._tokens = [token for token in page.tokens if token.end > self.first and token.start < self.last]
+        self._found = tuple(_syllables(page.text[self.first : self.last], self._tokens, self.first))
+        self._ops = list(Levenshtein.opcodes(before, _joined(self._found)))
+        self._kept = _kept(self._wanted, self._ops)
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens that stand there."""
+        return self._tokens
+
+    @property
+    def context(self) -> float:
+        """How alike the phrase and the place are without their tokens, 0-1."""
+        plain, other = (_joined([one for one in text if one.token is None]) for text in (self._wanted, self._found))
+        return fuzz.ratio(plain, other) / 100 if plain else 1.0
+
+    @property
+    def plain_letters(self) -> int:
+        """How many letters of the phrase are of no token."""
+        return sum(one.end - one.start for one in self._wanted if one.token is None)
+
+    def kept(self, token: Token) -> float:
+        """The share of the letters of a token of the phrase that stand there, by its best syllable."""
+        shares = zip(self._kept, self._wanted, strict=True)
+        return max((share for share, one in shares if one.token == token), default=0.0)
+
+    def swapped(self, tokens_differ: bool, slips: bool) -> tuple[str, ...]:
+        """Words that stand there as others, "해지 -> 만기" each.
+
+        Where tokens differ, what stands beside a negation changes with it. `slips` tells whether syllables may have
+        been misread.
+        """
+        gaps = [
+            run for run in _gaps(self._wanted, self._kept, slips) if not tokens_differ or not self._by_negation(run)
+        ]
+        said = [f"{_said(self._wanted, run)} -> {self._stands(*self._span(run)) or '(nothing)'}" for run in gaps]
+        if not tokens_differ:
+            said += [f"(nothing) -> {self._stands(*added)}" for added in self._added()]
+        return tuple(said)
+
+    def _by_negation(self, run: range) -> bool:
+        start, stop = max(0, run.start - _NEAR_NEGATION), run.stop + _NEAR_NEGATION
+        if any(one.token and one.token.negation for one in self._wanted[start:stop]):
+            return True
+        first, last = self._span(run)
+        near = [index for index, one in enumerate(self._found) if one.start < last and one.end > first]
+        if not near:
+            return False
+        around = self._found[max(0, near[0] - _NEAR_NEGATION) : near[-1] + 1 + _NEAR_NEGATION]
+        return any(one.token and one.token.negation for one in around)
+
+    def _span(self, run: range) -> tuple[int, int]:
+        """The letters of the place that stand for some syllables of the phrase."""
+        start, end = self._wanted[run.start].start, self._wanted[run.stop - 1].end
+        spans = [
+            (op.dest_start + max(0, start - op.src_start), op.dest_end - max(0, op.src_end - end))
+            for op in self._ops
+            if op.src_start < end and op.src_end > start
+        ]
+        return min(span[0] for span in spans), max(span[1] for span in spans)
+
+    def _stands(self, start: int, end: int) -> str:
+        return "".join(one.char for one in self._found if one.start < end and one.end > start)
+
+    def _added(self) -> Iterator[tuple[int, int]]:
+        """What stands in the middle of the phrase and is none of it."""
+        length = self._wanted[-1].end
+        for op in self._ops:
+            if op.tag == "insert" and 0 < op.src_start < length and op.dest_end - op.dest_start >= _ADDED_LETTERS:
+                yield op.dest_start, op.dest_end
+
+
+def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
+    """From where to where a phrase reaches within some letters, the first of which is letter `start` of the page."""
+    equal = [op for op in Indel.opcodes(wanted, around) if op.tag == "equal"]
+    longest = max(op.src_end - op.src_start for op in equal)
+    strong = [op for op in equal if op.src_end - op.src_start >= min(longest, _STRONG_LETTERS)]
+    first = max(0, strong[0].dest_start - strong[0].src_start)
+    last = min(len(around), strong[-1].dest_end + len(wanted) - strong[-1].src_end)
+    return start + first, start + last
 
 
 def _joined(syllables: Sequence[Syllable]) -> str:
     return "".join(letters(syllable.char) for syllable in syllables)
 
 
-def _context(wanted: Sequence[Syllable], found: Sequence[Syllable]) -> float:
-    """How alike both are without their tokens."""
-    plain = _joined([syllable for syllable in wanted if not syllable.token])
-    blank = "\0" * len(plain)
-    other = _joined([syllable for syllable in found if not syllable.token])
-    return fuzz.partial_ratio(plain, blank + other + blank) / 100 if plain else 1.0
-
-
 def _kept(wanted: Sequence[Syllable], ops: Sequence[Opcode]) -> tuple[float, ...]:
+    """For each syllable the share of its letters that stand there."""
     stands = {index for op in ops if op.tag == "equal" for index in range(op.src_start, op.src_end)}
     return tuple(
         sum(index in stands for index in range(syllable.start, syllable.end)) / (syllable.end - syllable.start)
@@ -132,14 +190,9 @@ def _kept(wanted: Sequence[Syllable], ops: Sequence[Opcode]) -> tuple[float, ...
     )
 
 
-def _near_tokens(wanted: Sequence[Syllable]) -> frozenset[int]:
-    held = [index for index, syllable in enumerate(wanted) if syllable.token]
-    return frozenset(index + step for index in held for step in range(-_NEAR_TOKEN, _NEAR_TOKEN + 1))
-
-
 def _gaps(wanted: Sequence[Syllable], kept: Sequence[float], slips: bool) -> list[range]:
     """Runs of syllables that are too unlike what stands there; one alone only where nothing is misread."""
-    open_ = [not syllable.token and syllable.char.isalnum() for syllable in wanted]
+    open_ = [syllable.token is None and syllable.char.isalnum() for syllable in wanted]
     bad: set[int] = set()
     for index in range(len(wanted)):
         pair = kept[index : index + 2]
@@ -162,21 +215,3 @@ def _runs(indices: Sequence[int]) -> list[range]:
 
 def _said(wanted: Sequence[Syllable], run: range) -> str:
     return "".join(wanted[index].char for index in run)
-
-
-def _stands(start: int, end: int, found: Sequence[Syllable], ops: Sequence[Opcode]) -> str:
-    """What stands at letters `start` to before `end` of the phrase."""
-    spans = [
-        (op.dest_start + max(0, start - op.src_start), op.dest_end - max(0, op.src_end - end))
-        for op in ops
-        if op.src_start < end and op.src_end > start
-    ]
-    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
-    return "".join(one.char for one in found if one.start < last and one.end > first) or "(nothing)"
-
-
-def _added(found: Sequence[Syllable], ops: Sequence[Opcode], inside: range) -> Iterator[str]:
-    """What stands in the middle of the phrase and is none of it; at its edges the place may be off."""
-    for op in ops:
-        if op.tag == "insert" and op.src_start in inside and op.dest_end - op.dest_start >= _ADDED_LETTERS:
-            yield "".join(one.char for one in found if one.start < op.dest_end and one.end > op.dest_start)

@@ -77,7 +77,7 @@ def phrase_findings(pack: RulePack, judged: Mapping[str, Judged], reading: Readi
     found = {rule.id: finding for rule in pack.phrases for finding in _of_phrase(rule, judged, reading)}
     stale: list[Finding] = []
     for rule in pack.stale:
-        best = _best(rule, judged)
+        best = best_of(rule, judged)
         instead = found.get(rule.instead)
         if best is None or best.state not in ("present", "review"):
             continue
@@ -90,7 +90,7 @@ def phrase_findings(pack: RulePack, judged: Mapping[str, Judged], reading: Readi
 
 
 def _of_phrase(rule: PhraseRule, judged: Mapping[str, Judged], reading: Reading) -> Iterator[Finding]:
-    best = _best(rule, judged)
+    best = best_of(rule, judged)
     if best is None:
         return
     kind: FindingKind = "phrase_altered" if best.state == "altered" else "phrase_missing"
@@ -128,7 +128,7 @@ def _of_stale(rule: StaleRule, best: Judged) -> Finding:
     return _finding(rule, "phrase_stale", "review", what, best)
 
 
-def _best(rule: PhraseRule | StaleRule, judged: Mapping[str, Judged]) -> Judged | None:
+def best_of(rule: PhraseRule | StaleRule, judged: Mapping[str, Judged]) -> Judged | None:
     """What became of the wording that is there most."""
     ranks = {"present": 3, "altered": 2, "review": 2, "cannot_tell": 1, "missing": 0}
     known = [judged[text] for text in rule.texts if text in judged]

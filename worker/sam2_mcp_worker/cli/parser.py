@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from sam2_mcp_worker.cli import bench, call, demo, doctor, eval, models, serve
+from sam2_mcp_worker.cli import bench, call, demo, doctor, eval, models, rules, serve
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.version import worker_version
 
 EXIT_STARTUP = 3
-COMMANDS = (serve, call, doctor, demo, models, bench, eval)
+COMMANDS = (serve, call, doctor, demo, models, bench, eval, rules)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -37,6 +38,7 @@ from sam2_mcp_worker.checks.rule_packs.sections import (
     TextRules,
     VideoRules,
 )
+from sam2_mcp_worker.checks.rule_packs.whole import mistakes
 from sam2_mcp_worker.errors import WorkerError
 
 __all__ = [
@@ -57,7 +59,9 @@ __all__ = [
     "VerdictTable",
     "VideoRules",
     "load_rule_pack",
+    "pack_bytes",
     "parse_rule_pack",
+    "read_pack",
     "rule_pack_names",
 ]
 
@@ -116,7 +120,7 @@ class RulePack:
         law = next((law for law in self.laws if law.id == rule.law), None)
         if law is None:
             return rule.note
-        return f"{law.title} {rule.article} ({law.serial}, in force {law.in_force.isoformat()})"
+        return f"{law.title} {rule.article} (version in force since {law.in_force.isoformat()}, {law.serial})"
 
 
 def rule_pack_names() -> list[str]:
@@ -130,6 +134,16 @@ def load_rule_pack(name: str) -> RulePack:
     Raises:
         WorkerError: rule_pack_unknown, rule_pack_invalid; the text names the mistake.
     """
+    stem, data = pack_bytes(name)
+    return parse_rule_pack(stem, data)
+
+
+def pack_bytes(name: str) -> tuple[str, bytes]:
+    """The plain name of a pack, and its file.
+
+    Raises:
+        WorkerError: rule_pack_unknown, rule_pack_invalid where it is too large.
+    """
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if path.parent == FOLDER and not _NAME.match(path.stem):
         raise _unknown(name)
@@ -139,7 +153,7 @@ def load_rule_pack(name: str) -> RulePack:
         raise _unknown(name) from error
     if data is None:
         raise _invalid(name, f"it is larger than {MAX_PACK_BYTES // 1024} KiB")
-    return parse_rule_pack(path.stem, data)
+    return path.stem, data
 
 
 def parse_rule_pack(name: str, data: bytes) -> RulePack:
@@ -148,24 +162,49 @@ def parse_rule_pack(name: str, data: bytes) -> RulePack:
     Raises:
         WorkerError: rule_pack_invalid.
     """
+    parsed, wrong = read_pack(data)
+    if parsed is None or wrong:
+        raise _invalid(name, wrong[0])
+    sections = {key: getattr(parsed, key) for key in PackFile.model_fields if key != "labels"}
+    return RulePack(name=name, labels=tuple(_checked(parsed)), **sections)
+
+
+def read_pack(data: bytes) -> tuple[PackFile | None, tuple[str, ...]]:
+    """What stands in the bytes of a pack's file, and all that is wrong with it, each with its place."""
     try:
         content: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
         parsed = PackFile.model_validate(content)
-        definitions = [check_text(entry.definition, "a definition", MAX_DEFINITION_CHARS) for entry in parsed.labels]
-        labels = checked_labels([entry.name for entry in parsed.labels], ())
     except ValidationError as error:
-        first = error.errors()[0]
-        raise _invalid(name, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        return None, tuple(f"{_place(item['loc'])}: {item['msg']}" for item in error.errors())
     except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, nested without end
-        raise _invalid(name, str(error)) from error
+        return None, (str(error)[:200],)
+    try:
+        _checked(parsed)
     except WorkerError as error:
-        raise _invalid(name, f"{error.what} ({error.rule})") from error
+        return parsed, (f"labels: {error.what} ({error.rule})", *mistakes(parsed))
+    return parsed, tuple(mistakes(parsed))
+
+
+def _place(parts: Sequence[int | str]) -> str:
+    """ "phrases.2.text", counted from 1: people count entries so."""
+    return ".".join(str(part + 1) if isinstance(part, int) else part for part in parts)
+
+
+def _checked(parsed: PackFile) -> list[Label]:
+    """The labels of a pack.
+
+    Raises:
+        WorkerError: label_invalid and the like, rule_pack_invalid.
+    """
+    definitions = [check_text(entry.definition, "a definition", MAX_DEFINITION_CHARS) for entry in parsed.labels]
+    labels = checked_labels([entry.name for entry in parsed.labels], ())
     if len(labels) != len(definitions):
-        raise _invalid(name, "`default` is the word for the labels of the pack and cannot be one of them")
-    described = zip(labels, definitions, strict=True)
-    named = tuple(Label(label.name, text) for label, text in described)
-    sections = {key: getattr(parsed, key) for key in PackFile.model_fields if key != "labels"}
-    return RulePack(name=name, labels=named, **sections)
+        raise WorkerError(
+            "rule_pack_invalid",
+            "`default` is the word for the labels of the pack and cannot be one of them",
+            rule="each label has a name of its own",
+        )
+    return [Label(label.name, text) for label, text in zip(labels, definitions, strict=True)]
 
 
 def _unknown(name: str) -> WorkerError:

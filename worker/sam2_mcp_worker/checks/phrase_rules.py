@@ -7,7 +7,7 @@ told as such. Refuses to judge whether a wording stands there (`phrase_judge`). 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from sam2_mcp_worker.checks.findings import Finding, FindingKind, Verdict
 from sam2_mcp_worker.checks.reading import Box, Kind, Reading
@@ -42,6 +42,9 @@ class Judged(Protocol):
     def start_s(self) -> float | None: ...
     @property
     def end_s(self) -> float | None: ...
+
+
+AnyJudged = TypeVar("AnyJudged", bound=Judged)
 
 
 def phrases_for(pack: RulePack, kind: Kind) -> tuple[PhraseRule, ...]:
@@ -128,7 +131,7 @@ def _of_stale(rule: StaleRule, best: Judged) -> Finding:
     return _finding(rule, "phrase_stale", "review", what, best)
 
 
-def best_of(rule: PhraseRule | StaleRule, judged: Mapping[str, Judged]) -> Judged | None:
+def best_of(rule: PhraseRule | StaleRule, judged: Mapping[str, AnyJudged]) -> AnyJudged | None:
     """What became of the wording that is there most."""
     ranks = {"present": 3, "altered": 2, "review": 2, "cannot_tell": 1, "missing": 0}
     known = [judged[text] for text in rule.texts if text in judged]

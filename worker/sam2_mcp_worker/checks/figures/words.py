@@ -1,0 +1,95 @@
+"""Which figure is meant: the words that name it, brought to one form, and whether two names are the same.
+
+Owns particles, endings and the few words of the trade that stand for one another. Compares whole words only: 암진단비
+and 소액암진단비 share all letters of one of them and are two things. Spaces say nothing ("암 진단비").
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+_WORD = re.compile(r"\d[\d.,~]*[가-힣%]*|[가-힣]+|[A-Za-z]+")
+# Particles, of which one or two end a word; what is left must be a word of two syllables at least ("치과", "결과").
+_PARTICLES = re.compile(
+    r"(?:으로는|에서는|에게는|까지의|부터의|으로|에서|에게|부터|까지|마다|이나|이란|에는|라면|당|은|는|이|가|을|를|의|에|로|와|과|도|시)$"
+)
+# Endings of verbs made from nouns: "지급합니다" says 지급.
+_ENDINGS = re.compile(
+    r"(?:해\s?드립니다|하여드립니다|드립니다|해드려요|합니다|됩니다|입니다|하세요|하는|되는|하여|하면|되면|하고|되고|해도|했을|하셔도|받으면|받은"
+    r"|받을|된|될|할|한|하기|되어|해)$"
+)
+_SAME = (
+    (re.compile(r"^(?:남|남자|남성)$"), "남성"),
+    (re.compile(r"^(?:여|여자|여성)$"), "여성"),
+    (re.compile(r"진단(?:금|급여금|보험금|자금|확정)$"), "진단비"),
+    (re.compile(r"수술(?:금|급여금|자금)$"), "수술비"),
+    (re.compile(r"율$"), "률"),
+    (re.compile(r"^(?:가입나이|가입연령|가입가능나이|가입)$"), "가입"),
+    (re.compile(r"^(?:납|납입)$"), "납입기간"),
+    (re.compile(r"^만기$"), "보험기간"),
+    (re.compile(r"^(?:월납|월)?보험료$|^납입보험료$"), "보험료"),
+)
+# Words that stand beside any figure. They neither tell two figures apart nor say that two are one.
+_GENERIC_WORDS = """
+    금액 보장 보장금액 보장내용 지급 지급금액 지급액 가입금액 보험가입금액 보험금 내용 구분 항목 기준 예시 경우 때
+    시 및 등 또는 각 각각 총 해당 상품 원 단위 만원 천원 가능 대상 드림 위 그 이 만 단 약 나이 연령 담보
+    담보명 값 비고 사항 일 월 연 매월 매년 하루 월납 이상 이하 미만 초과 이내 까지 부터 한도 최대 최고 최소
+    최저 정도 내외 평균 합계 수 있습니다 있는 있음 따라 따른 대한 통해 위해 받을 받는 a an the of to
+    is for and in
+"""
+# Words of advertising: they praise and tell nothing apart.
+_PRAISE_WORDS = """
+    지금 바로 이제 오직 누구나 무려 걱정 걱정없이 부담 부담없이 안심 든든하게 든든 든든한 든든히 넉넉하게 넉넉한
+    넉넉히 튼튼하게 확실하게 확실한 간편하게 편하게 편안하게 특별한 새로운 새롭게 더 더욱 또 꼭 한번에 함께 우리 내
+    나의 고객님 고객 당신 여러분 드리는 챙기는 준비하는 지키는 책임지는 놓치지 마세요 하나로 여기 이런 이렇게 모두
+    전부 다 역시 드디어 혜택 추천 인기 신상품 출시
+"""
+
+
+_GENERIC = frozenset(_GENERIC_WORDS.split())
+_PRAISE = frozenset(_PRAISE_WORDS.split())
+
+
+@functools.lru_cache(maxsize=4096)  # headers and names come again in every cell of a table
+def words_of(phrase: str) -> tuple[str, ...]:
+    """The words of a phrase that tell figures apart, each in one form, in order."""
+    found = (_word(match[0]) for match in _WORD.finditer(phrase))
+    return tuple(word for word in found if word and word not in _GENERIC and word not in _PRAISE)
+
+
+def _word(written: str) -> str:
+    if written in _GENERIC or written in _PRAISE:
+        return ""
+    word = _named(written.casefold())
+    return _named(_stem(_stem(word, _ENDINGS), _PARTICLES)) if word == written.casefold() else word
+
+
+def _named(word: str) -> str:
+    for pattern, name in _SAME:
+        word = pattern.sub(name, word)
+    return word
+
+
+def _stem(word: str, endings: re.Pattern[str]) -> str:
+    stem = endings.sub("", word)
+    return stem if len(stem) > 1 else word
+
+
+def covered(words: Sequence[str], by: Sequence[str]) -> list[bool]:
+    """For each word whether it is among the others, whatever the spaces between the parts of a name."""
+    known = _joins(tuple(by))
+    found = [False] * len(words)
+    for size in (1, 2, 3):
+        for start in range(len(words) - size + 1):
+            if "".join(words[start : start + size]) in known:
+                found[start : start + size] = [True] * size
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _joins(words: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(
+        "".join(words[start : start + size]) for size in (1, 2, 3) for start in range(len(words) - size + 1)
+    )

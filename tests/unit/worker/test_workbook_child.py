@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
 from functools import partial
@@ -15,6 +16,7 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.table_bounds import Room
 from sam2_mcp_worker.media.table_child import TASKS
 from sam2_mcp_worker.media.workbook_child import MAX_COLUMNS
+from sam2_mcp_worker.media.workbook_scan import scan_sheet
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -76,12 +78,22 @@ def test_a_wrong_claim_of_its_size_loses_no_cell(workbook: Path, tmp_path: Path)
 
 def test_a_doubtful_merged_cell_is_doubtful_all_over_and_odd_merges_do_no_harm(tmp_path: Path) -> None:
     path = simple(tmp_path / "m.xlsx", [["율", 0.05537, None], ["남"]], number_format="0%")
-    odd = b"".join(b'<mergeCell ref="%s"/>' % ref for ref in (b"A1", b"x", b"A1:ZZ99999", b"Z9:Z10", b"C1:B1"))
+    odd = b"".join(b'<mergeCell ref="%s"/>' % ref for ref in (b"A1", b"A1:ZZ99999", b"Z9:Z10"))
     merges = b'<mergeCells><mergeCell ref="B1:C2"/>' + odd + b"</mergeCells></worksheet>"
     path = rewritten(path, tmp_path / "n.xlsx", "sheet1", lambda xml: xml.replace(b"</worksheet>", merges))
     (table,) = read(path)["tables"]
     assert table["rows"] == [["율", "6%", "6%"], ["남", "6%", "6%"]]
     assert table["doubtful"] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+
+
+def test_merged_cells_that_are_no_range_are_passed_over() -> None:
+    odd = b"".join(b'<mergeCell ref="%s"/>' % ref for ref in (b"x", b"B2", b"C1:B1", b"A1:B2"))
+    columns = b'<col min="2" max="99999999" hidden="1"/><col min="x" max="3" hidden="true"/><col min="5" max="5"/>'
+    facts = scan_sheet(io.BytesIO(b"<worksheet>" + columns + odd + b"</worksheet>"), last_row=9)
+    assert facts.merges == [(1, 1, 2, 2)]
+    assert facts.hidden_columns == {1, 2, 3}
+    with pytest.raises(WorkerError, match="workbook_damaged"):
+        scan_sheet(io.BytesIO(b"<!DOCTYPE a><a/>"), last_row=9)
 
 
 @pytest.fixture

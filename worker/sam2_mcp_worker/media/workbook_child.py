@@ -186,13 +186,12 @@ class _Reading:
         hidden_rows = [number for number in facts.hidden_rows if number <= len(rows) and any(rows[number - 1])]
         for number in hidden_rows:
             rows[number - 1] = []
-        hidden_columns = {
-            column for row in rows for column in facts.hidden_columns if column <= len(row) and row[column - 1]
-        }
+        hidden_columns: set[int] = set()
         for row in rows:
-            for column in facts.hidden_columns:
-                if column <= len(row):
-                    row[column - 1] = ""
+            filled = {column for column, text in enumerate(row, start=1) if text and column in facts.hidden_columns}
+            hidden_columns |= filled
+            for column in filled:
+                row[column - 1] = ""
         if hidden_rows or hidden_columns:
             what = f"{len(hidden_rows)} hidden rows and {len(hidden_columns)} hidden columns"
             self.notes.append(f"{what} of sheet {title!r} were left out")

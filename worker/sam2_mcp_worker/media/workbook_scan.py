@@ -83,7 +83,7 @@ class _Scan:
             self._row(attributes)
         elif tag == "col" and attributes.get("hidden") in ("1", "true"):
             first, last = _number(attributes.get("min")), _number(attributes.get("max"))
-            self.facts.hidden_columns.update(range(first, min(last, _MAX_COLUMN) + 1))
+            self.facts.hidden_columns.update(range(max(1, first), min(last, _MAX_COLUMN) + 1))
         elif tag == "mergeCell" and len(self.facts.merges) < MAX_MERGES:
             self._merge(attributes.get("ref", ""))
 

@@ -20,7 +20,8 @@ from sam2_mcp_worker.checks.phrase_places import (
     turned,
     weakest_part,
 )
-from sam2_mcp_worker.checks.phrase_tokens import Token, differences, only_units_lost, opposed
+from sam2_mcp_worker.checks.phrase_slips import certainly_other
+from sam2_mcp_worker.checks.phrase_tokens import differences, opposed
 from sam2_mcp_worker.checks.phrase_wording import Alignment, coverage
 from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, Phrase, present_from
 
@@ -34,9 +35,8 @@ TEXT_ABSENT = 0.65
 LEAST_COVERAGE = 0.20
 # A place that is this much more like another wording is the other one's; nearer ones are for a person.
 _RIVAL_MARGIN = 0.10
-# A negation that was misread keeps more than half of its letters ("않", "앉"); of "있" for "없" it is a third, and half
-# of "비" or "미" is a single letter.
-_MISREAD_KEPT = 0.5
+# The first syllables of words that say the opposite of what follows.
+_TURNING = frozenset("비무유미불부")
 _ALTERED = "the wording stands there with other numbers, amounts, dates or negations"
 
 
@@ -71,7 +71,7 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
     read_as = " ".join(page.text[laid.first : laid.last].split())
     unlike = differences(phrase.tokens, laid.tokens) or opposed(phrase.text, read_as)
     unlike = unlike or turned(phrase.tokens, page, laid.first, laid.last)
-    after = () if unlike else denied(phrase.tokens, page, laid.last)
+    after = () if unlike else denied(phrase.tokens, page, laid.last) or _turned_perhaps(page, laid.first)
     lead = -1.0 if place.score == 1.0 else _lead_of_rival(judged, page, place)
     if lead >= _RIVAL_MARGIN:
         return None
@@ -84,11 +84,17 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
         state, reason = ("review", reason) if reason else ("altered", _ALTERED)
     else:
         reason = _why_not_present(judged, page, place, others, covered, slips)
-        reason = "a negation stands right behind it; a person has to look" if after else reason
+        reason = "what stands right beside it may turn its meaning; a person has to look" if after else reason
         reason = reason or ("the place resembles another wording still more; a person has to look" if lead > 0 else "")
         state = "review" if reason else "present"
     said = () if state == "present" else (*unlike, *after, *others)
     return Sighting(state, reason, place.score, laid.context, covered, lines, read_as, said)
+
+
+def _turned_perhaps(page: LetterLines, first: int) -> tuple[str, ...]:
+    """A syllable right in front that may turn the first word, also where that was misread: "비|굤신형"."""
+    before = page.text[first - 1] if first > 0 else ""
+    return (f"(nothing) -> {before}",) if before in _TURNING else ()
 
 
 def text_at(page: LetterLines, place: Place) -> str:
@@ -102,23 +108,9 @@ def _why_not_altered(phrase: Phrase, laid: Alignment, others: Sequence[str], sli
         return "numbers or negations differ, and so does the rest; a person has to look"
     if others:
         return "numbers or negations differ, and other words as well; a person has to look"
-    if slips and _may_be_slips(phrase, laid):
+    if slips and not certainly_other(phrase.tokens, laid):
         return "a number or negation was not read, which may be a slip of reading; a person has to look"
     return ""
-
-
-def _may_be_slips(phrase: Phrase, laid: Alignment) -> bool:
-    """Whether tokens are only lost, with nothing else in their place but what may be a misreading of them."""
-    if only_units_lost(phrase.tokens, laid.tokens):
-        return True
-    left = [token.value for token in laid.tokens]
-    lost: list[Token] = []
-    for token in phrase.tokens:
-        if token.value in left:
-            left.remove(token.value)
-        else:
-            lost.append(token)
-    return bool(lost) and not left and all(not token.negation or laid.kept(token) > _MISREAD_KEPT for token in lost)
 
 
 def _why_not_present(

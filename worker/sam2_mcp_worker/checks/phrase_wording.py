@@ -15,20 +15,24 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import Indel, Levenshtein, Opcode
 
 from sam2_mcp_worker.checks.phrase_letters import LetterLines, letters
-from sam2_mcp_worker.checks.phrase_places import Place, edge_letters
+from sam2_mcp_worker.checks.phrase_places import Place
 from sam2_mcp_worker.checks.phrase_tokens import Token, tokens_of
 
 # Of the letters of two syllables side by side: look-alikes keep at least half of theirs, two words that happen to be
 # as long a third.
 _KEPT_LEAST = 0.4
-# What stands in the middle of a phrase and is none of it, in letters (two to three syllables).
-_ADDED_LETTERS = 7
+# What stands in the middle of a phrase and is none of it, in letters: two syllables, as "지 않" in "지급하지 않습니다".
+_ADDED_LETTERS = 5
 # Syllables beside a negation: they change with it ("될 수 있", "되지 않").
 _NEAR_NEGATION = 3
+# A place is as long as the phrase: where words were added, the end of the phrase stands this far behind it.
+_REACH_LETTERS = 16
 # Runs of letters that are no chance: a syllable and more.
 _STRONG_LETTERS = 4
 # Particles may be others by the rules of spelling or by habit; they change no meaning.
 _PARTICLES = frozenset("은는이가을를와과의에도로")
+# One syllable says yes or no: misread, it may have been the other one ("없" read as "엇").
+_AFFIRMATIONS = frozenset("있")
 # Runs of syllables, as the field counts them.
 _GRAM_SYLLABLES = 3
 
@@ -89,8 +93,7 @@ class Alignment:
     """
 
     def __init__(self, phrase: str, page: LetterLines, place: Place) -> None:
-        edge = edge_letters(page.letters[place.start : place.end])
-        start, end = max(0, place.start - edge), min(len(page.letters), place.end + edge)
+        start, end = max(0, place.start - _REACH_LETTERS), min(len(page.letters), place.end + _REACH_LETTERS)
         self._wanted = syllables_of(phrase)
         before = _joined(self._wanted)
         start, end = _trimmed(before, page.letters[start:end], start)
@@ -106,6 +109,11 @@ class Alignment:
         return self._tokens
 
     @property
+    def text(self) -> str:
+        """What stands there, without spaces."""
+        return "".join(one.char for one in self._found)
+
+    @property
     def context(self) -> float:
         """How alike the phrase and the place are without their tokens, 0-1."""
         plain, other = (_joined([one for one in text if one.token is None]) for text in (self._wanted, self._found))
@@ -115,6 +123,22 @@ class Alignment:
     def plain_letters(self) -> int:
         """How many letters of the phrase are of no token."""
         return sum(one.end - one.start for one in self._wanted if one.token is None)
+
+    def stands_for(self, token: Token) -> str:
+        """The text that stands where a token of the phrase should."""
+        held = [index for index, one in enumerate(self._wanted) if one.token == token]
+        return self._stands(*self._span(range(held[0], held[-1] + 1)))
+
+    def kept_under(self, token: Token) -> float:
+        """The share of their letters that those syllables of the phrase keep in whose place a new token stands."""
+        held = [one for one in self._found if one.token == token]
+        ops = [op for op in self._ops if op.dest_start < held[-1].end and op.dest_end > held[0].start]
+        first = min(op.src_start + max(0, held[0].start - op.dest_start) for op in ops)
+        last = max(op.src_end - max(0, op.dest_end - held[-1].end) for op in ops)
+        under = [
+            share for share, one in zip(self._kept, self._wanted, strict=True) if one.start < last and one.end > first
+        ]
+        return min(under, default=0.0)
 
     def kept(self, token: Token) -> float:
         """The share of the letters of a token of the phrase that stand there, by its best syllable."""
@@ -162,9 +186,10 @@ class Alignment:
     def _added(self) -> Iterator[tuple[int, int]]:
         """What stands in the middle of the phrase and is none of it."""
         length = self._wanted[-1].end
-        for op in self._ops:
-            if op.tag == "insert" and 0 < op.src_start < length and op.dest_end - op.dest_start >= _ADDED_LETTERS:
-                yield op.dest_start, op.dest_end
+        for first, last in _unlike_stretches(self._ops):
+            more = (last.dest_end - first.dest_start) - (last.src_end - first.src_start)
+            if more >= _ADDED_LETTERS and first.src_start > 0 and last.src_end < length:
+                yield first.dest_start, last.dest_end
 
 
 def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
@@ -175,6 +200,19 @@ def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
     first = max(0, strong[0].dest_start - strong[0].src_start)
     last = min(len(around), strong[-1].dest_end + len(wanted) - strong[-1].src_end)
     return start + first, start + last
+
+
+def _unlike_stretches(ops: Sequence[Opcode]) -> Iterator[tuple[Opcode, Opcode]]:
+    """The first and last operation of what differs, single letters that happen to be the same included."""
+    run: list[Opcode] = []
+    for op in ops:
+        if op.tag != "equal":
+            run.append(op)
+        elif run and op.src_end - op.src_start > 1:
+            yield run[0], run[-1]
+            run = []
+    if run:
+        yield run[0], run[-1]
 
 
 def _joined(syllables: Sequence[Syllable]) -> str:
@@ -198,6 +236,8 @@ def _gaps(wanted: Sequence[Syllable], kept: Sequence[float], slips: bool) -> lis
         pair = kept[index : index + 2]
         if all(open_[index : index + 2]) and len(pair) == 2 and sum(pair) / 2 < _KEPT_LEAST:
             bad |= {index, index + 1}
+        if slips and wanted[index].char in _AFFIRMATIONS and kept[index] < 1.0:
+            bad.add(index)
         if not slips and open_[index] and kept[index] < _KEPT_LEAST and wanted[index].char not in _PARTICLES:
             bad.add(index)
     return _runs(sorted(bad))

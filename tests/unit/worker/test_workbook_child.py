@@ -25,7 +25,7 @@ def read(path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def workbook(tmp_path: Path) -> Path:
-    return benefit_table(tmp_path / "보장표.xlsx")
+    return benefit_table(tmp_path / "data")  # as the store of uploads names every file
 
 
 def test_cells_show_what_people_see_and_merged_headers_are_those_of_every_column(workbook: Path) -> None:

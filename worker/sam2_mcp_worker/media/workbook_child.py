@@ -110,7 +110,12 @@ def _read(path: Path) -> dict[str, Any]:
     # Not above: it takes 0.25 s and 10 MB, and most decoder children never see a workbook.
     import openpyxl
 
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+    with path.open("rb") as file:  # by its path openpyxl reads only what ends in .xlsx
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        return _read_book(book)
+
+
+def _read_book(book: Any) -> dict[str, Any]:
     try:
         reading = _Reading()
         sheets = book.worksheets

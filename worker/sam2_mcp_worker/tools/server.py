@@ -36,6 +36,7 @@ from sam2_mcp_worker.deadline import Deadline, call_budget_s, deadline_scope
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools import (
+    check_figures,
     get_status,
     inspect_image,
     inspect_pdf,
@@ -216,6 +217,7 @@ def build_tool_server(services: Services) -> ToolServer:
         inspect_pdf,
         inspect_video,
         transcribe_audio,
+        check_figures,
         redact_media,
     )
     for module in modules:

@@ -1,0 +1,235 @@
+"""Holds every figure of an advertisement against those of the evidence: reads all files, then compares.
+
+Owns the order of work. What a figure is and when two are the same is checks/figures.py's and figure_compare.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.checks.figure_compare import Evidence, FigureFinding, compare_figures
+from sam2_mcp_worker.checks.findings import Finding
+from sam2_mcp_worker.checks.findings import Verdict as RuleVerdict
+from sam2_mcp_worker.checks.verdict import VerdictLabel, label_of
+from sam2_mcp_worker.deadline import Deadline, current_deadline
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.jobs import Job, Progress
+from sam2_mcp_worker.pipelines.document_reading import open_document
+from sam2_mcp_worker.pipelines.figure_delivery import Delivery, Place, deliver, from_cursor, in_order, to_cursor
+from sam2_mcp_worker.pipelines.figure_report import write_figure_report
+from sam2_mcp_worker.pipelines.figure_rows import finding_chars
+from sam2_mcp_worker.pipelines.figure_sources import (
+    FailedFile,
+    OpenFile,
+    ReadFile,
+    open_evidence,
+    read_file,
+)
+from sam2_mcp_worker.pipelines.read_documents import ReadRequest
+from sam2_mcp_worker.pipelines.reading_choice import Mode
+from sam2_mcp_worker.result_cache import cache_key
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.spending import Usage
+
+TOOL = "check_figures"
+# Raise it whenever findings or the cursors that count them mean something else.
+RESULT_VERSION = 1
+# Reading ends so much before the call's end, at most this share of it: comparing and the report need their time.
+COMPARE_S = 4.0
+COMPARE_SHARE = 0.25
+RULE = "figures.evidence"
+VERDICTS: dict[str, RuleVerdict] = {"match": "met", "mismatch": "not_met", "cannot_compare": "cannot_tell"}
+# Of a result's characters, what is not figures: files, coverage, notes, label.
+REST_CHARS = 1500
+FILE_CHARS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of one call. `pages` are the advertisement's; `password` opens any of the PDFs that needs one."""
+
+    source: str = ""
+    text: str = field(default="", repr=False)
+    evidence: tuple[str, ...] = ()
+    pages: str = ""
+    password: str = field(default="", repr=False)
+    mode: Mode = "auto"
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureCheck:
+    """What one call delivers. `findings` is None while files are being read, `delivery` what of them is in this result.
+
+    `spent` is by the number of the file, the advertisement being 1.
+    """
+
+    advertisement: ReadFile
+    evidence: tuple[ReadFile | FailedFile, ...]
+    findings: tuple[FigureFinding, ...] | None
+    delivery: Delivery | None
+    label: VerdictLabel
+    report: Artifact | None
+    spent: dict[int, Usage]
+    cursor: str | None
+
+
+async def check_figures(services: Services, request: Request, progress: Progress | None = None) -> FigureCheck:
+    """Read, or go on reading, until the current deadline; compare when everything is read.
+
+    Raises:
+        WorkerError: the advertisement or the cursor is wrong, or nothing of the advertisement can be read.
+    """
+    deadline = current_deadline()
+    opened = await _open(services, request)
+    key = cache_key(TOOL, RESULT_VERSION, [one.key for one in opened])
+    place = from_cursor(request.cursor, TOOL, key, len(opened))
+    read = await _read_all(services, opened, place, deadline, retry=not request.cursor.strip(), progress=progress)
+    advertisement, *evidence = read
+    assert isinstance(advertisement, ReadFile)
+    found = await _compared(services, key, advertisement, evidence, deadline) if _all_read(read) else None
+    began = tuple(_began_with(one) for one in read)
+    spent = _spent(read)
+    if found is None:
+        waiting = to_cursor(TOOL, key, Place(began, place.told, place.mark))
+        label = VerdictLabel("none", ("the files are still being read",))
+        return FigureCheck(advertisement, tuple(evidence), None, None, label, None, spent, waiting)
+    label = _label(services, advertisement, evidence, found)
+    room = services.settings.result_max_chars - REST_CHARS - FILE_CHARS * len(opened)
+    delivery = deliver(found, place, room, finding_chars)
+    cursor = None if delivery.complete else to_cursor(TOOL, key, Place(began, delivery.told, delivery.mark))
+    return FigureCheck(
+        advertisement=advertisement,
+        evidence=tuple(evidence),
+        findings=found,
+        delivery=delivery,
+        label=label,
+        report=await write_figure_report(services, advertisement, evidence, found, label, deadline),
+        spent=spent,
+        cursor=cursor,
+    )
+
+
+async def _open(services: Services, request: Request) -> list[OpenFile | FailedFile]:
+    """The advertisement, then the evidence."""
+    advertisement = ReadRequest(request.source, request.text, request.pages, request.password, request.mode)
+    evidence = [ReadRequest(source, "", "", request.password, request.mode) for source in request.evidence]
+    # The advertisement first, by itself: where it is wrong nothing else is worth opening.
+    first = await open_document(services, advertisement)
+    return [first, *await asyncio.gather(*(open_evidence(services, one) for one in evidence))]
+
+
+async def _read_all(
+    services: Services,
+    opened: Sequence[OpenFile | FailedFile],
+    place: Place,
+    deadline: Deadline,
+    *,
+    retry: bool,
+    progress: Progress | None,
+) -> list[ReadFile | FailedFile]:
+    until = Deadline(deadline.at_s - min(COMPARE_S, COMPARE_SHARE * deadline.remaining_s()), deadline.clock)
+    counts: dict[int, tuple[int, int]] = {}
+
+    async def read(number: int, one: OpenFile | FailedFile) -> ReadFile | FailedFile:
+        if isinstance(one, FailedFile):
+            return one
+
+        async def told(settled: int, total: int) -> None:
+            counts[number] = (settled, total)
+            if progress is not None:
+                await progress(*(sum(column) for column in zip(*counts.values(), strict=True)))
+
+        try:
+            return await read_file(
+                services, one, until, began_with=place.began_with[number], retry=retry, progress=told
+            )
+        except WorkerError as error:
+            if number == 0:
+                raise
+            return FailedFile(one.name, error, one.key)
+
+    return list(await asyncio.gather(*(read(number, one) for number, one in enumerate(opened))))
+
+
+def _all_read(read: Sequence[ReadFile | FailedFile]) -> bool:
+    return all(isinstance(one, FailedFile) or one.whole for one in read)
+
+
+async def _compared(
+    services: Services,
+    key: str,
+    advertisement: ReadFile,
+    evidence: Sequence[ReadFile | FailedFile],
+    deadline: Deadline,
+) -> tuple[FigureFinding, ...] | None:
+    """All findings, mismatches first; None where the comparing goes on behind the deadline, for the next call."""
+
+    def compare() -> tuple[FigureFinding, ...]:
+        held = tuple(_evidence(one) for one in evidence)
+        return in_order(compare_figures(advertisement.figures(), held))
+
+    async def start(job: Job) -> None:
+        job.coverage.mark_done(1, await asyncio.to_thread(compare))
+
+    state = [[one.name, _unread_of(one)] for one in (advertisement, *evidence)]
+    async with services.jobs.join(cache_key(key, "compared", state), (1,), start) as job:
+        await job.wait(deadline)
+        job.raise_error()
+        found: tuple[FigureFinding, ...] | None = job.coverage.done.get(1)
+        return found
+
+
+def _evidence(one: ReadFile | FailedFile) -> Evidence:
+    """A file that cannot be read is one of which nothing was read: what is not found may stand in it."""
+    if isinstance(one, FailedFile):
+        return Evidence(one.name, (), one.error.reason)
+    return Evidence(one.name, one.figures(), one.unread)
+
+
+def _unread_of(one: ReadFile | FailedFile) -> str:
+    return one.error.reason if isinstance(one, FailedFile) else one.unread
+
+
+def _label(
+    services: Services,
+    advertisement: ReadFile,
+    evidence: Sequence[ReadFile | FailedFile],
+    findings: Sequence[FigureFinding],
+) -> VerdictLabel:
+    """Without evidence nothing was judged; of what was not read nothing is approved."""
+    if not evidence:
+        return VerdictLabel("none", ("no evidence was given",))
+    complete = not any(_unread_of(one) for one in (advertisement, *evidence))
+    return label_of(map(as_finding, findings), complete, services.rule_pack.verdict)
+
+
+def as_finding(one: FigureFinding) -> Finding:
+    """In the shape that verdicts follow from; a house rule, as no law names a file."""
+    place = one.figure.place
+    return Finding(
+        kind="figure_mismatch",
+        rule=RULE,
+        verdict=VERDICTS[one.state],
+        what=one.reason,
+        basis="house",
+        page=place.page,
+        box_xyxy=place.box_xyxy,
+        start_s=place.start_s,
+        end_s=place.end_s,
+    )
+
+
+def _began_with(one: ReadFile | FailedFile) -> str:
+    return one.document.began_with if isinstance(one, ReadFile) and one.document is not None else ""
+
+
+def _spent(read: Sequence[ReadFile | FailedFile]) -> dict[int, Usage]:
+    return {
+        number: sum(one.document.spent.values(), Usage())
+        for number, one in enumerate(read, start=1)
+        if isinstance(one, ReadFile) and one.document is not None and one.document.spent
+    }

@@ -1,0 +1,219 @@
+"""Advertisement and evidence, from a source to the figures that stand in it: documents, their tables, and table files.
+
+Owns what a file is read as, and what of it was not read. What the figures mean together is check_figures.py's matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sam2_mcp_worker.checks.figures import Figure, figures_of, figures_of_table
+from sam2_mcp_worker.checks.reading import Reading
+from sam2_mcp_worker.checks.tables import Table
+from sam2_mcp_worker.cursors import number_ranges
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.fanout import Coverage
+from sam2_mcp_worker.jobs import Progress
+from sam2_mcp_worker.media.file_kinds import KIND_HEAD_BYTES, kind_of
+from sam2_mcp_worker.pipelines.document_reading import open_stored
+from sam2_mcp_worker.pipelines.find_tables import find_tables
+from sam2_mcp_worker.pipelines.page_documents import PdfDocument
+from sam2_mcp_worker.pipelines.page_tables import may_hold_tables, with_tables
+from sam2_mcp_worker.pipelines.read_documents import Document, ReadDocument, ReadRequest
+from sam2_mcp_worker.result_cache import cache_key
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.uploads import StoredFile
+
+# Raise it whenever tables of files are read otherwise.
+TABLE_FILES_VERSION = 1
+# Of what was not read, so much is said of one file: an error has 500 characters in all.
+MAX_UNREAD_CHARS = 300
+TableTask = Literal["csv_table", "workbook_tables"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file of separated values or a workbook."""
+
+    stored: StoredFile
+    task: TableTask
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return self.stored.name
+
+    @property
+    def key(self) -> str:
+        """What identifies it in cursors."""
+        return cache_key(self.task, TABLE_FILES_VERSION, self.stored.sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """What was read of one file by now.
+
+    `tables` are those of the file, `reading` what stands outside of them. `unread` says what of it was not read ("" =
+    nothing), `whole` is False while going on may bring more.
+    """
+
+    name: str
+    kind: str
+    reading: Reading | None
+    tables: tuple[Table, ...]
+    coverage: Coverage[int, Any]
+    unread: str
+    whole: bool
+    notes: tuple[str, ...] = ()
+    document: ReadDocument | None = None
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Everything in it that is a figure; takes milliseconds a page."""
+        lines = figures_of(self.reading) if self.reading is not None else ()
+        return (*lines, *(figure for table in self.tables for figure in figures_of_table(table)))
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFile:
+    """Evidence that cannot be read at all, and why."""
+
+    name: str
+    error: WorkerError
+    key: str = field(default="failed")
+
+
+OpenFile = Document | TableFile
+
+
+async def open_evidence(services: Services, request: ReadRequest) -> OpenFile | FailedFile:
+    """An evidence file; one that cannot be opened is no error of the call: the others still say what they say."""
+    try:
+        stored = await services.sources.resolve(request.source)
+        opened = await _table_file(stored) or await open_stored(services, stored, request)
+    except WorkerError as error:
+        return FailedFile(_shown(request.source), error)
+    if not isinstance(opened, TableFile) and opened.kind in ("sound", "video"):
+        return FailedFile(opened.name, _no_evidence(opened.kind))
+    return opened
+
+
+def _no_evidence(kind: str) -> WorkerError:
+    return WorkerError(
+        "evidence_unsupported",
+        f"it is {kind}",
+        rule="evidence is PDF, CSV, XLSX, text or a picture",
+        next_step="give the document that the figure was filed in",
+    )
+
+
+async def read_file(
+    services: Services,
+    opened: OpenFile,
+    deadline: Deadline,
+    *,
+    began_with: str,
+    retry: bool,
+    progress: Progress | None = None,
+) -> ReadFile:
+    """What of it is read by the deadline.
+
+    Raises:
+        WorkerError: nothing of it can be read.
+    """
+    if isinstance(opened, TableFile):
+        return await _read_tables(services, opened)
+    read = await opened.read(deadline, began_with=began_with, retry=retry, progress=progress)
+    reading, found_all = read.reading, True
+    tables: tuple[Table, ...] = ()
+    if isinstance(opened, PdfDocument) and read.complete:
+        reading, tables, found_all = await _page_tables(services, opened, read, deadline)
+    return ReadFile(
+        name=opened.name,
+        kind=opened.kind,
+        reading=reading,
+        tables=tables,
+        coverage=read.coverage,
+        unread=_unread(read),
+        whole=read.complete and found_all,
+        notes=read.notes,
+        document=read,
+    )
+
+
+async def _page_tables(
+    services: Services, opened: PdfDocument, read: ReadDocument, deadline: Deadline
+) -> tuple[Reading, tuple[Table, ...], bool]:
+    pages = [page.number for page in read.reading.pages if may_hold_tables(page)]
+    found = await find_tables(services, opened.pages.pdf, opened.pages.document_key, pages, deadline)
+    reading, tables = with_tables(read.reading, found.done, opened.name)
+    return reading, tables, found.complete
+
+
+async def _read_tables(services: Services, opened: TableFile) -> ReadFile:
+    async def compute() -> dict[str, Any]:
+        params = {"path": str(opened.stored.path)}
+        timeout_s = services.settings.step_timeout_s
+        return await services.decoders.run(opened.task, params, timeout_s=timeout_s, job=opened.key)
+
+    result = await services.cache.get_or_compute(opened.key, compute)
+    tables = tuple(_table(opened.name, table) for table in result["tables"])
+    return ReadFile(
+        name=opened.name,
+        kind="csv" if opened.task == "csv_table" else "xlsx",
+        reading=None,
+        tables=tables,
+        coverage=Coverage((1,), {1: None}),
+        unread=result["unread"][:MAX_UNREAD_CHARS],
+        whole=True,
+        notes=tuple(result["notes"]),
+    )
+
+
+def _table(name: str, table: dict[str, Any]) -> Table:
+    return Table(
+        name,
+        tuple(tuple(row) for row in table["rows"]),
+        sheet=table["sheet"],
+        first_row=table.get("first_row", 1),
+        doubtful=frozenset((row, column) for row, column in table["doubtful"]),
+    )
+
+
+async def _table_file(stored: StoredFile) -> TableFile | None:
+    kind = kind_of(await asyncio.to_thread(_head, stored), stored.name)
+    if kind == "csv":
+        return TableFile(stored, "csv_table")
+    return TableFile(stored, "workbook_tables") if kind == "office" else None
+
+
+def _head(stored: StoredFile) -> bytes:
+    with stored.path.open("rb") as file:
+        return file.read(KIND_HEAD_BYTES)
+
+
+def _unread(read: ReadDocument) -> str:
+    return "; ".join(_unread_parts(read.reading))[:MAX_UNREAD_CHARS]
+
+
+def _unread_parts(reading: Reading) -> Iterator[str]:
+    for status, words in (("failed", "could not be read"), ("unreached", "not read yet")):
+        numbers = [page.number for page in reading.pages if page.status == status]
+        if numbers:
+            yield f"{_pages(numbers)} {words}"
+    unread = [page.number for page in reading.pages if page.status == "done" and page.unread]
+    if unread:
+        yield f"{_pages(unread)}: parts that look like text and could not be read"
+
+
+def _pages(numbers: list[int]) -> str:
+    return f"page{'s' if len(numbers) > 1 else ''} {number_ranges(numbers)}"
+
+
+def _shown(source: str) -> str:
+    """A name for a source that did not open: never the content that somebody may have pasted."""
+    last = source.strip().replace("\\", "/").rsplit("/", 1)[-1].split("?", 1)[0]
+    return last[:60] or "evidence"

@@ -55,14 +55,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def worker_at(url: str | None, *, network: bool = False) -> AsyncIterator[WorkerClient]:
-    """The worker at `url`, or one of our own for the length of the block; `network`: see `running_worker`."""
+async def worker_at(
+    url: str | None, *, network: bool = False, data_dir: Path | None = None
+) -> AsyncIterator[WorkerClient]:
+    """The worker at `url`, or one of our own for the length of the block; `network`: see `running_worker`.
+
+    One of our own keeps its files in `data_dir`, or in the configured folder.
+    """
     settings = Settings()
     if url is not None:
         yield WorkerClient(url, settings.read_token())
         return
     set_up_logging("WARNING", as_json=False)
-    private = settings.model_copy(update={"host": "127.0.0.1", "port": 0})
+    own = {"host": "127.0.0.1", "port": 0} | ({} if data_dir is None else {"data_dir": data_dir})
+    private = settings.model_copy(update=own)
     async with running_worker(private, network=network) as base_url:
         yield WorkerClient(base_url, settings.read_token())
 

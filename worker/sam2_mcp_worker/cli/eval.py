@@ -8,9 +8,11 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sam2_mcp_worker.cli.call import worker_at
@@ -19,12 +21,14 @@ from sam2_mcp_worker.cli.eval_sources import plan_of
 from sam2_mcp_worker.cli.eval_targets import WorkerTarget, station_target
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.evaluation.case_files import Case, CaseFile, load_case_files
+from sam2_mcp_worker.evaluation.ports import ToolTarget
 from sam2_mcp_worker.evaluation.report import evaluation_report
-from sam2_mcp_worker.evaluation.runner import Planned, RunOne, evaluate
+from sam2_mcp_worker.evaluation.runner import Planned, RunOne, evaluate, pending
 from sam2_mcp_worker.evaluation.runs import Outcome, RunRecord, RunStore
 from sam2_mcp_worker.evaluation.scoring import Rate, Score, score
 from sam2_mcp_worker.evaluation.tool_run import run_tools
 from sam2_mcp_worker.evaluation.workflow import WorkflowTarget
+from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.version import worker_version
 
 # The workflow's bearer token: from here and nowhere else, so that it stands in no file, history or report.
@@ -71,12 +75,13 @@ def run(arguments: argparse.Namespace) -> int:
     store = RunStore(arguments.out)
     if store.damaged:
         _say(f"{store.damaged} damaged lines in {arguments.out / 'runs.jsonl'} do not count")
-    plan = plan_of(chosen, arguments.out, _target_key(arguments))
+    target = _target(arguments)
+    plan = plan_of(chosen, arguments.out, target)
     if store.kept:
         _say(
             f"{len(store.kept)} runs of earlier are kept in {arguments.out} and not repeated; another --out begins anew"
         )
-    target, runs = asyncio.run(_evaluate(arguments, plan, store))
+    runs = asyncio.run(_evaluate(arguments, plan, store))
     result = score([planned.case for planned in plan], runs)
     title = ", ".join(file.title for file in files)
     _write(arguments.out, title, target, result, plan, runs)
@@ -87,9 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
     return int(not result.whole or (arguments.check and not result.flawless))
 
 
-def _target_key(arguments: argparse.Namespace) -> str:
-    """What an earlier run must have been asked of to stand for one of now."""
-    return f"{worker_version()} workflow={arguments.workflow} station={arguments.station} url={arguments.url}"
+def _target(arguments: argparse.Namespace) -> str:
+    """Whom the runs ask, in words; runs that were asked of another do not stand for them."""
+    if arguments.workflow:
+        return f"the workflow at {arguments.workflow.partition('?')[0]}"
+    worker = f"the worker at {arguments.url}" if arguments.url else f"a new worker {worker_version()} for each repeat"
+    return f"tools of {worker}" + (f", through the station at {arguments.station}" if arguments.station else "")
 
 
 def _chosen(files: Sequence[CaseFile], arguments: argparse.Namespace) -> list[tuple[CaseFile, Case]]:
@@ -112,32 +120,63 @@ def _chosen(files: Sequence[CaseFile], arguments: argparse.Namespace) -> list[tu
     return fitting
 
 
-async def _evaluate(
-    arguments: argparse.Namespace, plan: Sequence[Planned], store: RunStore
-) -> tuple[str, list[RunRecord]]:
-    options = {"repeats": arguments.repeats, "again": arguments.again}
-    if arguments.workflow and not any(planned.paths for planned in plan):
-        workflow = WorkflowTarget(arguments.workflow, os.environ.get(TOKEN_VARIABLE))
-        ask = _ask(workflow, None)
-        return workflow.description, await evaluate(plan, ask, store, _say, parallel=arguments.parallel, **options)
-    async with worker_at(arguments.url) as worker:
-        if arguments.workflow:
-            workflow = WorkflowTarget(arguments.workflow, os.environ.get(TOKEN_VARIABLE))
-            ask = _ask(workflow, worker)
-            return workflow.description, await evaluate(plan, ask, store, _say, parallel=arguments.parallel, **options)
-        target = (
-            station_target(arguments.station, arguments.bridge_url, worker)
-            if arguments.station
-            else WorkerTarget(worker)
+async def _evaluate(arguments: argparse.Namespace, plan: Sequence[Planned], store: RunStore) -> list[RunRecord]:
+    every = range(1, arguments.repeats + 1)
+    # A worker of our own begins anew for each repeat: its cache would give all but the first the same answer.
+    rounds = [[repeat] for repeat in every] if _own_worker(arguments) else [list(every)]
+    runs: list[RunRecord] = []
+    for repeats in rounds:
+        waiting = pending(plan, store, repeats, again=arguments.again)
+        async with _asked(arguments, plan) if waiting else nullcontext(_nobody) as run_one:
+            runs += await evaluate(
+                plan, run_one, store, _say, repeats=repeats, parallel=_parallel(arguments), again=arguments.again
+            )
+    order = {planned.case.id: index for index, planned in enumerate(plan)}
+    return sorted(runs, key=lambda run: (order[run.case], run.repeat))
+
+
+def _own_worker(arguments: argparse.Namespace) -> bool:
+    return not arguments.url and not arguments.workflow
+
+
+def _parallel(arguments: argparse.Namespace) -> int:
+    return int(arguments.parallel) if arguments.workflow else 1
+
+
+async def _nobody(planned: Planned, run_id: str) -> Outcome:
+    raise AssertionError(f"{planned.case.id}: {run_id} was not pending")
+
+
+@asynccontextmanager
+async def _asked(arguments: argparse.Namespace, plan: Sequence[Planned]) -> AsyncIterator[RunOne]:
+    """Whoever carries out the runs, for the length of the block."""
+    if arguments.workflow:
+        yield _workflow(arguments, any(planned.paths for planned in plan))
+        return
+    with TemporaryDirectory(prefix="sam2-mcp-eval-") as data_dir:
+        async with worker_at(arguments.url, data_dir=Path(data_dir)) as worker:
+            yield _tools(
+                station_target(arguments.station, arguments.bridge_url, worker)
+                if arguments.station
+                else WorkerTarget(worker)
+            )
+
+
+def _tools(target: ToolTarget) -> RunOne:
+    async def call(planned: Planned, run_id: str) -> Outcome:
+        return await run_tools(target, planned.file, planned.case, run_id, planned.paths)
+
+    return call
+
+
+def _workflow(arguments: argparse.Namespace, with_files: bool) -> RunOne:
+    if with_files and not arguments.url:
+        raise WorkerError(
+            "workflow_needs_url", "the cases have sources", next_step="give the workflow's worker with --url"
         )
+    workflow = WorkflowTarget(arguments.workflow, os.environ.get(TOKEN_VARIABLE))
+    worker = WorkerClient(arguments.url, Settings().read_token()) if with_files else None
 
-        async def call(planned: Planned, run_id: str) -> Outcome:
-            return await run_tools(target, planned.file, planned.case, run_id, planned.paths)
-
-        return target.description, await evaluate(plan, call, store, _say, **options)
-
-
-def _ask(workflow: WorkflowTarget, worker: WorkerClient | None) -> RunOne:
     async def ask(planned: Planned, run_id: str) -> Outcome:
         handles = {} if worker is None else {name: await worker.upload(path) for name, path in planned.paths.items()}
         return await workflow.run(planned.file, planned.case, run_id, handles)

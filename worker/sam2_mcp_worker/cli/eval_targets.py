@@ -40,7 +40,6 @@ class WorkerTarget:
 
     def __init__(self, worker: WorkerClient) -> None:
         self._worker = worker
-        self.description = f"tools of the worker at {worker.base_url}"
 
     async def upload(self, path: Path, name: str) -> str:
         """Its handle."""

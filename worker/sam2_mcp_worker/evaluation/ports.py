@@ -38,11 +38,6 @@ class ToolSession(Protocol):
 class ToolTarget(Protocol):
     """A worker, directly or behind a station."""
 
-    @property
-    def description(self) -> str:
-        """For the report."""
-        ...
-
     async def upload(self, path: Path, name: str) -> str:
         """Hand a file over under a name; its handle."""
         ...

@@ -38,31 +38,42 @@ async def evaluate(
     store: RunStore,
     say: Say,
     *,
-    repeats: int,
+    repeats: Sequence[int],
     parallel: int = 1,
     again: bool = False,
 ) -> list[RunRecord]:
-    """All runs of the plan, kept ones included, in the order of cases and repeats.
+    """All runs of these repeats of the plan, kept ones included, in the order of cases and repeats.
 
     `again`: refused runs of an earlier evaluation are tried once more; the last attempt is the one that counts.
     """
     slots = asyncio.Semaphore(parallel)
+    last = max(repeats)
     done: dict[tuple[str, int], RunRecord] = {}
 
     async def one(planned: Planned, repeat: int) -> None:
-        kept = store.finished(planned.case.id, planned.digest, repeat)
-        if kept is None or (again and not kept.counts):
+        kept = _kept(planned, repeat, store, again)
+        if kept is None:
             async with slots:
                 kept = await _run(planned, repeat, run_one, store)
-            say(_line(kept, repeats))
+            say(_line(kept, last))
         done[(planned.case.id, repeat)] = kept
 
     async with asyncio.TaskGroup() as group:
         # Repeat by repeat: what changes over time shows in every case, and a broken target shows early.
-        for repeat in range(1, repeats + 1):
+        for repeat in repeats:
             for planned in plan:
                 group.create_task(one(planned, repeat))
-    return [done[(planned.case.id, repeat)] for planned in plan for repeat in range(1, repeats + 1)]
+    return [done[(planned.case.id, repeat)] for planned in plan for repeat in repeats]
+
+
+def pending(plan: Sequence[Planned], store: RunStore, repeats: Sequence[int], *, again: bool) -> bool:
+    """Whether `evaluate` would run anything."""
+    return any(_kept(planned, repeat, store, again) is None for planned in plan for repeat in repeats)
+
+
+def _kept(planned: Planned, repeat: int, store: RunStore, again: bool) -> RunRecord | None:
+    kept = store.finished(planned.case.id, planned.digest, repeat)
+    return None if kept is None or (again and not kept.counts) else kept
 
 
 async def _run(planned: Planned, repeat: int, run_one: RunOne, store: RunStore) -> RunRecord:
@@ -98,7 +109,7 @@ async def _run(planned: Planned, repeat: int, run_one: RunOne, store: RunStore) 
     return record
 
 
-def _line(run: RunRecord, repeats: int) -> str:
+def _line(run: RunRecord, last: int) -> str:
     found = "findings not listed" if run.findings is None else f"{len(run.findings)} findings"
     said = f"refused, {run.code}: {run.detail}" if run.code else f"{run.label or 'no label'}, {found}"
-    return f"{run.case} {run.repeat}/{repeats}: {said} ({run.elapsed_s:.1f} s)"
+    return f"{run.case} {run.repeat}/{last}: {said} ({run.elapsed_s:.1f} s)"

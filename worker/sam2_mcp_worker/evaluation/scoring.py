@@ -221,7 +221,8 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     share = hits / total
     middle = (share + z * z / (2 * total)) / (1 + z * z / total)
     spread = z / (1 + z * z / total) * sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    return max(0.0, middle - spread), min(1.0, middle + spread)
+    # The share lies inside by definition; rounding may say otherwise at 0 and 1.
+    return max(0.0, min(share, middle - spread)), min(1.0, max(share, middle + spread))
 
 
 def rate(groups: Sequence[Sequence[tuple[int, int]]]) -> Rate | None:
@@ -236,7 +237,8 @@ def rate(groups: Sequence[Sequence[tuple[int, int]]]) -> Rate | None:
         return None
     low, high = wilson(hits, total)
     if 0 < hits < total:
-        drawn = sorted(_resampled(groups, Random(total)) for _ in range(RESAMPLES))  # noqa: S311 (no secret)
+        random = Random(total)  # noqa: S311 (no secret)
+        drawn = sorted(_resampled(groups, random) for _ in range(RESAMPLES))
         cut = round(RESAMPLES * (1 - CONFIDENCE) / 2)
         low, high = min(low, drawn[cut]), max(high, drawn[-cut - 1])
     return Rate(hits, total, low, high)

@@ -55,11 +55,6 @@ class StationTarget:
         self._uploader = uploader
         self._call_limit_s = call_limit_s
 
-    @property
-    def description(self) -> str:
-        """For the report."""
-        return f"tools through the station at {self._url}"
-
     async def upload(self, path: Path, name: str) -> str:
         """Straight to the worker: the station carries no files."""
         return await self._uploader.upload(path, name)

@@ -37,6 +37,7 @@ WORD = re.compile("|".join(re.escape(word) for word in sorted(LABEL_OF, key=len,
 HEADED_LINE = re.compile(r"(?:판정|결론|심의 ?결과|verdict|label)\W{0,4}[:：]\s*(.+)", re.IGNORECASE)
 # 승인할 수 없음, 승인하지 않음, not approved: the word is there and its opposite is meant.
 DENIED = re.compile(r"수\s*없|지\s*않|안\s*됨|불가|\bnot\b|아님", re.IGNORECASE)
+FENCED = re.compile(r"```.*?```", re.DOTALL)
 BLOCK = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 
 
@@ -99,7 +100,7 @@ def _findings(value: Any) -> tuple[Observed, ...] | None:
 
 
 def _label_of_lines(text: str) -> str:
-    headed = [found[1] for found in HEADED_LINE.finditer(text)]
+    headed = [found[1] for found in HEADED_LINE.finditer(FENCED.sub("", text))]
     labels = {LABEL_OF[word[0].casefold()] for line in headed for word in WORD.finditer(line)}
     if not labels:
         raise RefusedRun("verdict_without_label", "no JSON block and no line with a label")

@@ -37,11 +37,6 @@ class WorkflowTarget:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._run_ids: set[str] = set()
 
-    @property
-    def description(self) -> str:
-        """For the report."""
-        return f"the workflow at {self._base_url}{self._path.partition('?')[0]}"
-
     async def run(self, file: CaseFile, case: Case, run_id: str, handles: Mapping[str, str]) -> Outcome:
         """Send the case's input, collect the answer, check whose it is, read its verdict.
 

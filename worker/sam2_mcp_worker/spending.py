@@ -11,8 +11,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-Unit = Literal["tile", "page", "frame", "piece", "file"]
-"""What a request is for, by tool: a tile of an image, a page, a frame of a video, a piece of sound, one of many files."""
+Unit = Literal["tile", "page", "frame", "piece", "file", "phrase"]
+"""What a request is for, by tool: a tile of an image, a page, a frame of a video, a piece of sound, one of many files,
+the phrases of a check.
+"""
 
 
 @dataclass(frozen=True, slots=True)

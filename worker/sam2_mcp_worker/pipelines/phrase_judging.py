@@ -63,13 +63,14 @@ class Gathered:
 class JudgedRow:
     """A phrase with what became of it; `rule` is that of the pack, None for one that the caller asked for alone.
 
-    `finding` is what counts for the label: None where the phrase was not needed.
+    `finding` is what counts for the label: None where the phrase was not needed. `asked`: the caller named it.
     """
 
     phrase: str
     became: PhraseFinding
     rule: PhraseRule | None
     finding: Finding | None
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _asked_row(number: int, became: PhraseFinding, rule: PhraseRule | None) -> J
         start_s=became.start_s,
         end_s=became.end_s,
     )
-    return JudgedRow(became.phrase, became, rule, finding)
+    return JudgedRow(became.phrase, became, rule, finding, asked=True)
 
 
 def judge_pack(pack: RulePack, gathered: Gathered, day: date) -> Judgement:

@@ -5,7 +5,7 @@ Told once: a repeated call, which is served from what was read before, tells 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sam2_mcp_worker.services import Services
@@ -32,8 +32,23 @@ def usage_meta(services: Services, spent: Mapping[int, Usage], unit: Unit) -> di
     return {USAGE_KEY: {**total, f"per_{unit}": units, "usd_today": today["usd"], "cap_usd": today["cap_usd"]}}
 
 
+def joined_usage(services: Services, costs: Sequence[tuple[Mapping[int, Usage], Unit]]) -> dict[str, Any] | None:
+    """The same of a call that several providers worked for: sums of all, and each unit's own numbers."""
+    told = [meta[USAGE_KEY] for spent, unit in costs if (meta := usage_meta(services, spent, unit)) is not None]
+    if not told:
+        return None
+    joined: dict[str, Any] = {}
+    for one in told:
+        for name, value in one.items():
+            joined[name] = value if isinstance(value, dict) else joined.get(name, 0) + value
+    joined["usd"] = round(joined["usd"], USD_DIGITS)
+    return {USAGE_KEY: joined}
+
+
 def _today(services: Services, unit: Unit) -> dict[str, Any] | None:
     """What the provider of this unit has cost today, and its cap."""
+    if unit == "phrase":
+        return services.embedder.status()["today"] if services.embedder is not None else None
     if unit != "piece":
         return services.vision.status()["today"] if services.vision is not None else None
     return next((one.status()["today"] for one in services.transcribers if one.costs_money), None)

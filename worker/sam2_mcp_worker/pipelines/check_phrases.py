@@ -1,0 +1,385 @@
+"""Holds phrases, or a whole rule pack, against everything that can be read of a document inside a call's budget.
+
+Owns the order of work: read, judge, measure, label, report. What the call does not come to goes on over the cursor;
+until then nothing is called missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sam2_mcp_worker.artifacts import Artifact
+from sam2_mcp_worker.checks.findings import Finding
+from sam2_mcp_worker.checks.phrases import checked_phrases
+from sam2_mcp_worker.checks.reading import Reading
+from sam2_mcp_worker.checks.rule_packs import RulePack
+from sam2_mcp_worker.checks.speech_rules import speech_findings
+from sam2_mcp_worker.checks.spoken import Spoken
+from sam2_mcp_worker.checks.text_size import LineRef
+from sam2_mcp_worker.checks.verdict import VerdictLabel, label_of
+from sam2_mcp_worker.cursors import number_ranges
+from sam2_mcp_worker.deadline import Deadline, current_deadline
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.jobs import Job, Progress
+from sam2_mcp_worker.pipelines.check_report import write_report
+from sam2_mcp_worker.pipelines.document_reading import open_document
+from sam2_mcp_worker.pipelines.findings_delivery import Place, deliver, from_cursor, mark_of, to_cursor
+from sam2_mcp_worker.pipelines.findings_report import FindingsReport
+from sam2_mcp_worker.pipelines.page_documents import PdfDocument
+from sam2_mcp_worker.pipelines.phrase_check_facts import counted, unread_sentences
+from sam2_mcp_worker.pipelines.phrase_judging import Gathered, Judgement, judge_asked, judge_pack
+from sam2_mcp_worker.pipelines.phrase_meaning import with_paraphrases
+from sam2_mcp_worker.pipelines.phrase_rows import (
+    Row,
+    marks_of,
+    numbered_rows,
+    report_row,
+    row_chars,
+    told_row,
+)
+from sam2_mcp_worker.pipelines.read_documents import Document, ReadDocument, ReadRequest
+from sam2_mcp_worker.pipelines.reading_choice import Mode
+from sam2_mcp_worker.pipelines.rule_checks import RuleChecks, check_rules
+from sam2_mcp_worker.pipelines.sound_documents import VideoDocument
+from sam2_mcp_worker.pipelines.video_rule_findings import video_findings
+from sam2_mcp_worker.result_cache import cache_key
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.spending import Unit, Usage
+
+TOOL = "check_phrases"
+# Raise it whenever results or the cursors that count their rows mean something else.
+RESULT_VERSION = 1
+# Reading ends so much before the call's end, at most this share of it: judging 100 pages takes about a second.
+JUDGE_S = 3.0
+JUDGE_SHARE = 0.25
+# Measuring ends so much before the call's end.
+REPORT_S = 1.0
+# Of a result's characters, what is not rows: coverage, counts, label, notes, addresses.
+REST_CHARS = 3000
+# Notes and sentences about what was not read; the report has all of them.
+MAX_NOTES = 12
+VERDICT_ORDER = ("not_met", "review", "cannot_tell", "met")
+JUDGING = "everything is read, the judging still goes on"
+COLUMNS = (
+    ("Phrase or rule", "문구 또는 규칙"),
+    ("State", "상태"),
+    ("Place", "위치"),
+    ("Read as", "읽은 내용"),
+    ("Why", "사유"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of one call. Without phrases the rule pack is judged whole; `date` is ISO, empty for today."""
+
+    source: str = ""
+    text: str = field(default="", repr=False)
+    phrases: Sequence[str] = ()
+    pages: str = ""
+    password: str = field(default="", repr=False)
+    mode: Mode = "auto"
+    date: str = ""
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseCheck:
+    """What one call delivers: verdicts as of now.
+
+    `phrases` and `rules` are the rows of this result as JSON, of `rows_total` in all; `counts` are findings by kind and
+    verdict. `unread` says in sentences what was not read. `costs` are by unit of work.
+    """
+
+    gathered: Gathered
+    pack: RulePack
+    day: datetime.date
+    asked: tuple[str, ...]
+    phrases: list[dict[str, Any]]
+    rules: list[dict[str, Any]]
+    rows_total: int
+    rows_left: int
+    counts: dict[str, dict[str, int]]
+    label: VerdictLabel
+    notes: tuple[str, ...]
+    unread: tuple[str, ...]
+    report: Artifact | None
+    costs: list[tuple[dict[int, Usage], Unit]]
+    cursor: str | None
+
+
+async def check_phrases(services: Services, request: Request, progress: Progress | None = None) -> PhraseCheck:
+    """Read, or go on reading, until the current deadline, and judge what is read by then.
+
+    Raises:
+        WorkerError: source, text, phrases, pages, date or cursor are wrong, or nothing of the document can be read.
+    """
+    deadline = current_deadline()
+    asked = tuple(dict.fromkeys(phrase.text for phrase in checked_phrases(request.phrases)))
+    day = _day(request.date)
+    pack = services.rule_pack.on(day)
+    document = await open_document(
+        services, ReadRequest(request.source, request.text, request.pages, request.password, request.mode)
+    )
+    key = cache_key(TOOL, RESULT_VERSION, document.key, _sound_key(document), asked, day.isoformat(), repr(pack))
+    place = from_cursor(request.cursor, TOOL, key, 1)
+    gathered = await _gathered(document, place.began_with[0], deadline, not request.cursor.strip(), progress)
+    check = _Check(services, request, document, pack, day, asked, key, gathered)
+    return await check.deliver(place, deadline)
+
+
+def _day(text: str) -> datetime.date:
+    if not text.strip():
+        return datetime.datetime.now().astimezone().date()
+    try:
+        return datetime.date.fromisoformat(text.strip())
+    except ValueError as error:
+        raise WorkerError(
+            "date_invalid",
+            f"date={text[:40]!r} is no day",
+            rule="the day on which the advertisement runs, as YYYY-MM-DD",
+            next_step="give it like 2026-03-31, or leave it out for today",
+        ) from error
+
+
+def _sound_key(document: Document) -> str:
+    return document.sound.key if isinstance(document, VideoDocument) and document.sound is not None else ""
+
+
+async def _gathered(
+    document: Document, began_with: str, deadline: Deadline, retry: bool, progress: Progress | None
+) -> Gathered:
+    """What is read by now: of a video its frames and its sound, side by side."""
+    until = Deadline(deadline.at_s - min(JUDGE_S, JUDGE_SHARE * deadline.remaining_s()), deadline.clock)
+    main = document.read(until, began_with=began_with, retry=retry, progress=progress)
+    if not isinstance(document, VideoDocument) or document.sound is None:
+        trouble = document.sound_trouble if isinstance(document, VideoDocument) else ""
+        return Gathered(await main, sound_trouble=trouble)
+    seen, heard = await asyncio.gather(main, document.sound.read(until, retry=retry), return_exceptions=True)
+    if isinstance(seen, BaseException):
+        raise seen
+    if isinstance(heard, WorkerError):
+        return Gathered(seen, sound_trouble=heard.reason)
+    if isinstance(heard, BaseException):
+        raise heard
+    return Gathered(seen, heard)
+
+
+@dataclass(slots=True)
+class _Check:
+    """One call, from what was read to its result."""
+
+    services: Services
+    request: Request
+    document: Document
+    pack: RulePack
+    day: datetime.date
+    asked: tuple[str, ...]
+    key: str
+    gathered: Gathered
+    notes: list[str] = field(default_factory=list)
+    spent_on_meaning: dict[int, Usage] = field(default_factory=dict)
+
+    @property
+    def read_whole(self) -> bool:
+        """Whether going on reading brings nothing."""
+        return all(one.complete for one in self._parts)
+
+    @property
+    def _parts(self) -> list[ReadDocument]:
+        return [one for one in (self.gathered.main, self.gathered.sound) if one is not None]
+
+    @property
+    def reading(self) -> Reading:
+        """Of pages or frames."""
+        return self.gathered.main.reading
+
+    async def deliver(self, place: Place, deadline: Deadline) -> PhraseCheck:
+        """The result of this call."""
+        began = (self.gathered.main.began_with,)
+        judgement = await self._judged(deadline)
+        if judgement is None:
+            label = VerdictLabel("none", (JUDGING if self.read_whole else "the document is still being read",))
+            return self._result([], [], 0, [], label, None, to_cursor(TOOL, self.key, Place(began)))
+        if not self.read_whole:
+            return self._partial(judgement, began)
+        judgement = await self._by_meaning(judgement, deadline)
+        checks = await self._measured(judgement, deadline)
+        findings = self._findings(judgement, checks)
+        rows = numbered_rows(judgement.rows, [*judgement.others, *self._rule_findings(judgement, checks)])
+        told = [(row, told_row(row, self.pack, self.reading, checks.measures)) for row in rows]
+        label = label_of(findings, self._nothing_open(checks), self.pack.verdict)
+        worst = sorted(told, key=lambda one: VERDICT_ORDER.index(one[0].verdict))
+        mark = mark_of([one for _, one in worst])
+        delivery = deliver(worst, mark, place, self._room, lambda one: row_chars(one[1]))
+        if delivery.again:
+            self.notes.append(
+                "pages were read that had failed before: findings are told again, in place of those before"
+            )
+        self.notes += checks.undone
+        waiting = bool(checks.waiting) or not delivery.complete
+        report = None if checks.waiting else await self._report(told, label, deadline)
+        cursor = to_cursor(TOOL, self.key, Place(began, delivery.told, delivery.mark)) if waiting else None
+        return self._result(list(delivery.items), told, delivery.total - delivery.told, findings, label, report, cursor)
+
+    def _partial(self, judgement: Judgement, began: tuple[str, ...]) -> PhraseCheck:
+        """As of now: what was found stands, what was not found may stand on what is still to be read."""
+        rows = numbered_rows(judgement.rows, ())
+        told = [(row, told_row(row, self.pack, self.reading, {})) for row in rows]
+        delivery = deliver(told, "", Place(), self._room, lambda one: row_chars(one[1]))
+        findings = self._findings(judgement, RuleChecks((), {}))
+        label = VerdictLabel("none", ("the document is still being read",))
+        cursor = to_cursor(TOOL, self.key, Place(began))
+        return self._result(list(delivery.items), told, delivery.total - delivery.told, findings, label, None, cursor)
+
+    async def _judged(self, deadline: Deadline) -> Judgement | None:
+        """None while judging goes on behind the deadline, for the next call."""
+
+        def judge() -> Judgement:
+            if self.asked:
+                return judge_asked(self.asked, self.pack, self.gathered)
+            return judge_pack(self.pack, self.gathered, self.day)
+
+        async def start(job: Job) -> None:
+            job.coverage.mark_done(1, await asyncio.to_thread(judge))
+
+        state = cache_key(self.key, "judged", [repr(reading) for reading in self.gathered.readings])
+        async with self.services.jobs.join(state, (1,), start) as job:
+            await job.wait(deadline)
+            job.raise_error()
+            judged: Judgement | None = job.coverage.done.get(1)
+            return judged
+
+    async def _by_meaning(self, judgement: Judgement, deadline: Deadline) -> Judgement:
+        found = await with_paraphrases(self.services, judgement, self.reading, job=self.key, deadline=deadline)
+        self.spent_on_meaning = found.spent
+        if found.note:
+            self.notes.append(found.note)
+        return found.judgement
+
+    async def _measured(self, judgement: Judgement, deadline: Deadline) -> RuleChecks:
+        """Sizes, contrasts and files; of phrases that were asked for the measures alone."""
+        lines: dict[LineRef, str] = {
+            (line.page_number, line.index): row.rule.id if row.rule is not None else row.phrase[:40]
+            for row in judgement.rows
+            for line in row.became.lines
+        }
+        until = Deadline(deadline.at_s - REPORT_S, deadline.clock)
+        return await check_rules(
+            self.services,
+            self.document.file,
+            self.reading,
+            None if self.asked else self.pack,
+            lines,
+            password=self.request.password,
+            deadline=until,
+        )
+
+    def _rule_findings(self, judgement: Judgement, checks: RuleChecks) -> list[Finding]:
+        """Of the pack's minimums: of pages, of what a video shows, of how a notice is spoken."""
+        if self.asked:
+            return []
+        found = list(checks.findings)
+        names = {row.became.phrase: row.rule.id for row in judgement.rows if row.rule is not None and row.became.lines}
+        if judgement.shown is not None and names:
+            found += video_findings(judgement.shown, self.pack.video, names)
+        return found + self._spoken(judgement)
+
+    def _spoken(self, judgement: Judgement) -> list[Finding]:
+        heard = self.gathered.sound or (self.gathered.main if self.reading.kind == "sound" else None)
+        if heard is None or heard.transcript is None or self.pack.speech is None:
+            return []
+        said = [Spoken(one.start_s, one.end_s, one.text, one.loudness_dbfs) for one in heard.transcript.said]
+        rows = [row for row in judgement.rows if row.became.source == "speech"]
+        notice = {line.index for row in rows for line in row.became.lines}
+        rules, whole = self.pack.speech, heard.reading.whole
+        found = list(speech_findings(rules.model_copy(update={"while_shown": False}), said, notice, complete=whole))
+        if rules.while_shown and judgement.shown is not None:
+            only_shown = rules.model_copy(update={"max_rate_ratio": None, "max_quieter_db": None, "min_share": None})
+            exposures = {one.phrase: one.exposures for one in judgement.shown.phrases}
+            for row in rows:
+                indices = {line.index for line in row.became.lines}
+                shown = exposures.get(row.became.phrase)
+                found += speech_findings(only_shown, said, indices, shown, complete=whole)
+        return found
+
+    def _findings(self, judgement: Judgement, checks: RuleChecks) -> list[Finding]:
+        """All that the label follows from, met ones too."""
+        of_phrases = [row.finding for row in judgement.rows if row.finding is not None]
+        found = [*of_phrases, *judgement.others, *self._rule_findings(judgement, checks)]
+        if not self._on_some_pages:
+            return found
+        # What is missing on some pages may stand on those that were not asked for.
+        absent = [one.kind == "phrase_missing" and one.verdict == "not_met" for one in found]
+        return [replace(one, verdict="cannot_tell") if gone else one for one, gone in zip(found, absent, strict=True)]
+
+    @property
+    def _on_some_pages(self) -> str:
+        """Which pages were asked for, where that is not all."""
+        if isinstance(self.document, PdfDocument) and len(self.document.pages.numbers) < self.document.pages.page_count:
+            return number_ranges(self.document.pages.numbers)
+        return ""
+
+    def _nothing_open(self, checks: RuleChecks) -> bool:
+        failed = any(one.coverage.failed for one in self._parts) or bool(self.gathered.sound_trouble)
+        return not (failed or checks.waiting or checks.undone or self._on_some_pages)
+
+    @property
+    def _room(self) -> int:
+        return max(1, self.services.settings.result_max_chars - REST_CHARS)
+
+    async def _report(
+        self, told: Sequence[tuple[Row, dict[str, Any]]], label: VerdictLabel, deadline: Deadline
+    ) -> Artifact:
+        rows = [row for row, _ in told]
+        report = FindingsReport(
+            name=self.document.name,
+            created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            engine=self.gathered.main.engine,
+            caption=(f"Phrases and rules ({self.pack.title}, {self.day.isoformat()})", "문구와 규칙"),
+            columns=COLUMNS,
+            rows=[report_row(row, fields) for row, fields in told],
+            label=label.label,
+            because=label.because,
+            unread=unread_sentences(self.gathered),
+            notes=tuple(self._all_notes()),
+        )
+        return await write_report(self.services, self.gathered.main, marks_of(rows, self.reading), report, deadline)
+
+    def _all_notes(self) -> list[str]:
+        some = self._on_some_pages
+        asked = [f"only pages {some} were asked for: what is not on them may stand on another"] if some else []
+        return list(dict.fromkeys([*asked, *self.notes, *(note for one in self._parts for note in one.notes)]))
+
+    def _result(
+        self,
+        rows: Sequence[tuple[Row, dict[str, Any]]],
+        told: Sequence[tuple[Row, dict[str, Any]]],
+        rows_left: int,
+        findings: Sequence[Finding],
+        label: VerdictLabel,
+        report: Artifact | None,
+        cursor: str | None,
+    ) -> PhraseCheck:
+        in_order = sorted(rows, key=lambda one: one[0].number)
+        return PhraseCheck(
+            gathered=self.gathered,
+            pack=self.pack,
+            day=self.day,
+            asked=self.asked,
+            phrases=[fields for row, fields in in_order if row.phrase is not None],
+            rules=[fields for row, fields in in_order if row.phrase is None],
+            rows_total=len(told),
+            rows_left=rows_left,
+            counts=counted(findings),
+            label=label,
+            notes=tuple(self._all_notes()[:MAX_NOTES]),
+            unread=unread_sentences(self.gathered)[:MAX_NOTES],
+            report=report,
+            costs=[*((one.spent, one.unit) for one in self._parts), (self.spent_on_meaning, "phrase")],
+            cursor=cursor,
+        )

@@ -1,0 +1,79 @@
+"""Phrases that were not found word by word, looked for by their meaning where the operator pays for that.
+
+Owns what such a find is worth: a sentence for a person to look at, in place of `missing` or `cannot_tell`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sam2_mcp_worker.checks.phrase_judge import PhraseFinding
+from sam2_mcp_worker.checks.phrase_pages import PhraseLine
+from sam2_mcp_worker.checks.reading import Reading
+from sam2_mcp_worker.deadline import Deadline
+from sam2_mcp_worker.pipelines.paraphrases import Paraphrase, find_paraphrases
+from sam2_mcp_worker.pipelines.phrase_judging import JudgedRow, Judgement
+from sam2_mcp_worker.services import Services
+from sam2_mcp_worker.spending import SpendBook, Usage, spend_scope
+
+NOT_FOUND = ("missing", "cannot_tell")
+# Requests are booked on this number: they are for all phrases together.
+ALL_PHRASES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The judgement with what was found by meaning, a note for the result, and what it cost by phrase number."""
+
+    judgement: Judgement
+    note: str = ""
+    spent: dict[int, Usage] = field(default_factory=dict)
+
+
+async def with_paraphrases(
+    services: Services, judgement: Judgement, reading: Reading, *, job: str, deadline: Deadline
+) -> Meaning:
+    """The judgement as it is where nobody can look for meanings, or nothing is left to look for."""
+    texts = [row.phrase for row in judgement.rows if _open(row)]
+    book = SpendBook()
+    with spend_scope(book, ALL_PHRASES):
+        found = await find_paraphrases(services, texts, reading, job=job, deadline=deadline)
+    if found is None:
+        return Meaning(judgement)
+    pages = {page.number: page for page in reading.pages}
+
+    def looked(row: JudgedRow) -> JudgedRow:
+        near = found.found.get(row.phrase) if _open(row) else None
+        if near is None:
+            return row
+        lines = [
+            PhraseLine(near.sentence.page_number, i, pages[near.sentence.page_number].lines[i])
+            for i in near.sentence.lines
+        ]
+        became = _perhaps(row.became, near, tuple(lines))
+        finding = (
+            replace(row.finding, verdict="review", what=became.reason, page=became.page_number) if row.finding else None
+        )
+        return replace(row, became=became, finding=finding)
+
+    return Meaning(replace(judgement, rows=tuple(map(looked, judgement.rows))), found.note, book.take())
+
+
+def _open(row: JudgedRow) -> bool:
+    """Whether it is needed and was not found."""
+    return row.finding is not None and row.became.state in NOT_FOUND
+
+
+def _perhaps(became: PhraseFinding, near: Paraphrase, lines: tuple[PhraseLine, ...]) -> PhraseFinding:
+    reason = (
+        f"not found in these words ({became.state}); a sentence is close to it in meaning ({near.likeness:.2f}, by the "
+        "embeddings endpoint), which proves nothing; a person has to look"
+    )
+    return replace(
+        became,
+        state="review",
+        reason=reason,
+        source=lines[0].line.source if lines else None,
+        lines=lines,
+        read_as=near.sentence.text,
+    )

@@ -144,7 +144,7 @@ class _Search:
     def through(self, passage: Passage) -> None:
         """Looks through all lines of a passage, then through those that may hold the phrase between others."""
         found, others = self._look(passage, passage)
-        if not any(place.sighting.state == "present" for place in found):
+        if all(place.sighting.state == "review" for place in found):
             for run in broken_up(passage, self._weights.of(passage, self._index)):
                 more, of_run = self._look(run, passage)
                 found, others = found + more, others or of_run

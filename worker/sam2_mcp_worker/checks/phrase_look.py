@@ -21,7 +21,7 @@ from sam2_mcp_worker.checks.phrase_places import (
     weakest_part,
 )
 from sam2_mcp_worker.checks.phrase_slips import certainly_other
-from sam2_mcp_worker.checks.phrase_tokens import differences, opposed
+from sam2_mcp_worker.checks.phrase_tokens import TURNED_STEMS, differences, opposed
 from sam2_mcp_worker.checks.phrase_wording import Alignment, coverage
 from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, Phrase, present_from
 
@@ -71,7 +71,7 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
     read_as = " ".join(page.text[laid.first : laid.last].split())
     unlike = differences(phrase.tokens, laid.tokens) or opposed(phrase.text, read_as)
     unlike = unlike or turned(phrase.tokens, page, laid.first, laid.last)
-    after = () if unlike else denied(phrase.tokens, page, laid.last) or _turned_perhaps(page, laid.first)
+    after = () if unlike else denied(phrase.tokens, page, laid.last) or _turned_perhaps(phrase, page, laid.first)
     lead = -1.0 if place.score == 1.0 else _lead_of_rival(judged, page, place)
     if lead >= _RIVAL_MARGIN:
         return None
@@ -91,10 +91,11 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
     return Sighting(state, reason, place.score, laid.context, covered, lines, read_as, said)
 
 
-def _turned_perhaps(page: LetterLines, first: int) -> tuple[str, ...]:
-    """A syllable right in front that may turn the first word, also where that was misread: "비|굤신형"."""
+def _turned_perhaps(phrase: Phrase, page: LetterLines, first: int) -> tuple[str, ...]:
+    """A syllable right in front that may turn the first word, also where one of both was misread: "비|굤신형"."""
     before = page.text[first - 1] if first > 0 else ""
-    return (f"(nothing) -> {before}",) if before in _TURNING else ()
+    may_be = "가" <= before <= "힣" and (before in _TURNING or phrase.text[:2] in TURNED_STEMS)
+    return (f"(nothing) -> {before}",) if may_be else ()
 
 
 def text_at(page: LetterLines, place: Place) -> str:

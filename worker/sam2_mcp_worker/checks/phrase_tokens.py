@@ -18,9 +18,17 @@ from sam2_mcp_worker.checks.amounts import AMOUNT, SPELLED, amount_value, letter
 # that goes on in the next line ("2026" above "-0412") none.
 _SIGN = r"(?:(?<![\w.,%)\]])(?<!\d\s)[-\u2212])?"
 # One syllable in front turns these into their opposite. Other words begin with it as well, so they are named.
-_TURNED = (
-    r"(?<![가-힣])(?:비(?=갱신|보장|과세|급여|흡연|확정)|[무유](?=배당|진단|심사|해지|해약)|불(?=포함|인정|승인|충분)"
-    r"|부(?=지급|담보))|미(?=지급|보장|포함|가입|적용|환급)"
+_STEMS = {
+    "비": ("갱신", "보장", "과세", "급여", "흡연", "확정"),
+    "[무유]": ("배당", "진단", "심사", "해지", "해약"),
+    "불": ("포함", "인정", "승인", "충분"),
+    "부": ("지급", "담보"),
+    "미": ("지급", "보장", "포함", "가입", "적용", "환급"),
+}
+TURNED_STEMS = frozenset(stem for stems in _STEMS.values() for stem in stems)
+"""What a syllable in front turns into its opposite."""
+_TURNED = "|".join(
+    rf"{'' if prefix == '미' else '(?<![가-힣])'}{prefix}(?={'|'.join(stems)})" for prefix, stems in _STEMS.items()
 )
 # Of several syllables only those that no two words make where they meet ("보험금 지급" holds 금지).
 _NEGATION = (

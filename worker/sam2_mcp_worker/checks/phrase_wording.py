@@ -21,12 +21,16 @@ from sam2_mcp_worker.checks.phrase_tokens import Token, tokens_of
 # Of the letters of two syllables side by side: look-alikes keep at least half of theirs, two words that happen to be
 # as long a third.
 _KEPT_LEAST = 0.4
+# The last two syllables say how a sentence ends ("합니다", "하지 않습니다"): more of them must be there than by chance.
+_ENDING_KEPT = 0.6
 # What stands in the middle of a phrase and is none of it, in letters: two syllables, as "지 않" in "지급하지 않습니다".
 _ADDED_LETTERS = 5
 # Syllables beside a negation: they change with it ("될 수 있", "되지 않").
 _NEAR_NEGATION = 3
 # A place is as long as the phrase: where words were added, the end of the phrase stands this far behind it.
 _REACH_LETTERS = 16
+# So many of its last letters tell where a phrase ends ("ㅂ니다", "지 않습니다").
+_TAIL_LETTERS = 6
 # Runs of letters that are no chance: a syllable and more.
 _STRONG_LETTERS = 4
 # Particles may be others by the rules of spelling or by habit; they change no meaning.
@@ -198,8 +202,17 @@ def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
     longest = max(op.src_end - op.src_start for op in equal)
     strong = [op for op in equal if op.src_end - op.src_start >= min(longest, _STRONG_LETTERS)]
     first = max(0, strong[0].dest_start - strong[0].src_start)
-    last = min(len(around), strong[-1].dest_end + len(wanted) - strong[-1].src_end)
-    return start + first, start + last
+    return start + first, start + _end(wanted[strong[-1].src_end :], around, strong[-1].dest_end)
+
+
+def _end(rest: str, around: str, begin: int) -> int:
+    """Where the rest of a phrase ends that goes on at `begin`: with its last letters, or where it is as long."""
+    plain = rest.rstrip("".join(char for char in rest if not char.isalnum()))
+    for length in range(min(_TAIL_LETTERS, len(plain)), _STRONG_LETTERS - 1, -1):
+        at = around.find(plain[-length:], begin)
+        if at >= 0:
+            return at + length
+    return min(len(around), begin + len(rest))
 
 
 def _unlike_stretches(ops: Sequence[Opcode]) -> Iterator[tuple[Opcode, Opcode]]:
@@ -232,9 +245,12 @@ def _gaps(wanted: Sequence[Syllable], kept: Sequence[float], slips: bool) -> lis
     """Runs of syllables that are too unlike what stands there; one alone only where nothing is misread."""
     open_ = [syllable.token is None and syllable.char.isalnum() for syllable in wanted]
     bad: set[int] = set()
+    last = max((index for index, syllable in enumerate(wanted) if syllable.char.isalnum()), default=0)
     for index in range(len(wanted)):
         pair = kept[index : index + 2]
         if all(open_[index : index + 2]) and len(pair) == 2 and sum(pair) / 2 < _KEPT_LEAST:
+            bad |= {index, index + 1}
+        if index == last - 1 and all(open_[index : index + 2]) and sum(pair) / 2 < _ENDING_KEPT:
             bad |= {index, index + 1}
         if slips and wanted[index].char in _AFFIRMATIONS and kept[index] < 1.0:
             bad.add(index)

@@ -105,7 +105,7 @@ async def _run(planned: Planned, repeat: int, run_one: RunOne, store: RunStore) 
         outcome.notes,
         outcome.calls,
     )
-    await asyncio.to_thread(store.keep, record, outcome.text)
+    store.keep(record, outcome.text)
     return record
 
 

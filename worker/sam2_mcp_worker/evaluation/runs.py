@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from sam2_mcp_worker.errors import WorkerError
 
@@ -114,7 +114,9 @@ class RunStore:
         self._answers = folder / "answers"
         try:
             self._answers.mkdir(parents=True, exist_ok=True)
-            self._path.touch()
+            with self._path.open("ab+") as file:
+                if file.tell() and not _ends_a_line(file):
+                    file.write(b"\n")  # what a kill cut off stays a line of its own
         except OSError as error:
             raise WorkerError(
                 "folder_unwritable", f"{folder}: {error.strerror}", next_step="name another --out"
@@ -130,12 +132,14 @@ class RunStore:
         """Write it down; `text` is the whole answer, for people who want to see why."""
         if text:
             (self._answers / f"{record.run_id}.txt").write_text(text, encoding="utf-8", errors="replace")
-        content = self._path.read_bytes()
         with self._path.open("ab") as file:
-            if content and not content.endswith(b"\n"):
-                file.write(b"\n")
             file.write(json.dumps(dataclasses.asdict(record)).encode("ascii") + b"\n")
         self.kept.append(record)
+
+
+def _ends_a_line(file: BinaryIO) -> bool:
+    file.seek(-1, 2)
+    return file.read(1) == b"\n"
 
 
 def _read(text: str) -> tuple[list[RunRecord], int]:

@@ -60,6 +60,8 @@ def _places(rule: ForbiddenRule, page: ReadPage, text: Squeezed) -> list[_Place]
     """The places of a page, one a line, those that are surely wrong first."""
     best: dict[int, _Place] = {}
     for match in pattern_of(rule.words).finditer(text.text):
+        if text.cuts(*match.span()):
+            continue
         verdict = _verdict(rule, text, match.start(), match.end())
         index = text.line_of(match.start())
         if verdict is not None and (index not in best or verdict == "not_met"):
@@ -91,15 +93,7 @@ def _literal(word: str) -> str:
     parts = [part for part in re.split(r"(\{amount\}|\{number\})", word) if part]
     letters = sum(SLOT_CHARS if part in SLOTS else len(squeeze(part)) for part in parts)
     gap = f"{BREAK}?" if letters >= BROKEN_FROM_CHARS else ""
-    body = gap.join(SLOTS.get(part) or gap.join(map(re.escape, squeeze(part))) for part in parts)
-    first, last = squeeze(word)[:1], squeeze(word)[-1:]
-    before = r"(?<!\d)" if first.isdigit() or first == "{" else r"(?<![a-z])" if _latin(first) else ""
-    behind = r"(?!\d)" if last.isdigit() else r"(?![a-z])" if _latin(last) else ""
-    return f"{before}{body}{behind}"
-
-
-def _latin(character: str) -> bool:
-    return "a" <= character <= "z"
+    return gap.join(SLOTS.get(part) or gap.join(map(re.escape, squeeze(part))) for part in parts)
 
 
 def _told(rule: ForbiddenRule, place: _Place) -> Finding:

@@ -13,6 +13,7 @@ from sam2_mcp_worker.checks.findings import Finding, FindingKind, Verdict
 from sam2_mcp_worker.checks.reading import Box, Kind, Reading
 from sam2_mcp_worker.checks.rule_packs import PhraseRule, RulePack, StaleRule
 from sam2_mcp_worker.checks.squeezed import squeeze, squeezed
+from sam2_mcp_worker.checks.unread import unread_reason
 
 # A syllable in front of a sign that turns it into its opposite: "비갱신형" is no sign of 갱신형.
 TURNED = frozenset("비무미불")
@@ -69,7 +70,7 @@ def applies(rule: PhraseRule, reading: Reading) -> Applies:
     pages = [squeezed([line.text for line in page.lines]).text for page in reading.pages]
     if any(_stands(squeeze(sign), text) for sign in rule.signs for text in pages):
         return "yes"
-    return "no" if rule.signs and reading.whole else "not_known"
+    return "no" if rule.signs and not unread_reason(reading) else "not_known"
 
 
 def phrase_findings(pack: RulePack, judged: Mapping[str, Judged], reading: Reading) -> tuple[Finding, ...]:

@@ -67,7 +67,7 @@ def _on_page(names: Sequence[str], page: ReadPage) -> list[Seal]:
     spans = _spans(names, squeezed([line.text for line in page.lines]).text)
     if not spans:
         return []
-    text = BREAK.join(composed(line.text) for line in page.lines)
+    text = BREAK.join(composed(line.text).replace(BREAK, " ") for line in page.lines)
     kept = [index for index, char in enumerate(text) for _ in (squeeze(char) or (char if char == BREAK else ""))]
     places = [(kept[start], kept[end - 1] + 1, name) for start, end, name in spans]
     begins = [start for start, _, _ in places[1:]]

@@ -7,7 +7,6 @@ Readers keep and lose spaces as they like, so words are looked for without them.
 from __future__ import annotations
 
 import bisect
-import itertools
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +17,28 @@ BREAK = "\n"
 
 @dataclass(frozen=True, slots=True)
 class Squeezed:
-    """`text` is the lines without spaces, BREAK between them; `starts` is where each line begins in it."""
+    """`text` is the lines without spaces, BREAK between them; `starts` is where each line begins in it.
+
+    `words` are the places where a word begins, behind a space or a break.
+    """
 
     text: str
     starts: tuple[int, ...]
+    words: frozenset[int]
 
     def line_of(self, position: int) -> int:
         """The index of the line that holds the character at this position."""
         return bisect.bisect_right(self.starts, position) - 1
+
+    def cuts(self, start: int, end: int) -> bool:
+        """Whether a place begins or ends within a number or a word of Latin letters."""
+        return self._within(start) or self._within(end)
+
+    def _within(self, at: int) -> bool:
+        if not 0 < at < len(self.text) or at in self.words:
+            return False
+        before, behind = self.text[at - 1], self.text[at]
+        return (before.isdigit() and behind.isdigit()) or (_latin(before) and _latin(behind))
 
     def around(self, start: int, end: int, reach: int) -> str:
         """The text from `reach` characters in front of a place to as many behind it."""
@@ -34,9 +47,17 @@ class Squeezed:
 
 def squeezed(lines: Sequence[str]) -> Squeezed:
     """The lines as one text to look in."""
-    parts = [squeeze(line) for line in lines]
-    starts = itertools.accumulate((len(part) + 1 for part in parts), initial=0)
-    return Squeezed(BREAK.join(parts), tuple(starts)[: len(parts)])
+    parts = [[squeeze(word) for word in composed(line).split()] for line in lines]
+    words: set[int] = set()
+    starts: list[int] = []
+    at = 0
+    for part in parts:
+        starts.append(at)
+        for word in part:
+            words.add(at)
+            at += len(word)
+        at += len(BREAK)
+    return Squeezed(BREAK.join("".join(part) for part in parts), tuple(starts), frozenset(words))
 
 
 def squeeze(text: str) -> str:
@@ -48,3 +69,7 @@ def squeeze(text: str) -> str:
 def composed(text: str) -> str:
     """A line with its letters composed and of usual width; spaces stay."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text))
+
+
+def _latin(character: str) -> bool:
+    return "a" <= character <= "z"

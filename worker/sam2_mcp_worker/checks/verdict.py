@@ -39,11 +39,23 @@ _FLOORS: tuple[tuple[str, LabelName, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class VerdictLabel:
-    """`because` says in sentences what the label follows from; `discretion` is the room that a reviewer has."""
+    """`because` says in sentences what the label follows from.
+
+    `discretion` is the room that a reviewer has: none where it would not change the label, because one of the reasons
+    leaves none.
+    """
 
     label: LabelName
     because: tuple[str, ...]
     discretion: tuple[Room, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    label: LabelName
+    because: str
+    room: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 def label_of(findings: Iterable[Finding], complete: bool, table: VerdictTable) -> VerdictLabel:
@@ -54,16 +66,19 @@ def label_of(findings: Iterable[Finding], complete: bool, table: VerdictTable) -
     held = list(findings)
     if not held:
         return VerdictLabel("none", ("nothing was judged",))
-    reached = [*_rows(held, table), *_floors(held)]
+    reached = _rows(held, table)
+    spoken = {id(finding) for row in reached for finding in row.findings}
+    reached += _floors([finding for finding in held if id(finding) not in spoken])
     if not complete:
-        reached.append(("none", "not everything was gone through", ""))
-    label = _most_severe(name for name, _, _ in reached)
+        reached.append(_Reached("none", "not everything was gone through"))
+    label = _most_severe(one.label for one in reached)
     if label == "approve":
         return VerdictLabel("approve", (f"all that was judged is met ({len(held)})",))
-    named = [(because, room) for name, because, room in reached if name == label]
-    rooms = {room for _, room in named}
-    discretion = tuple(room for room in table.rooms if room.id in rooms)
-    return VerdictLabel(label, tuple(dict.fromkeys(because for because, _ in named)), discretion)
+    decisive = [one for one in reached if one.label == label]
+    because = tuple(dict.fromkeys(one.because for one in decisive))
+    rooms = {one.room for one in decisive}
+    discretion = () if "" in rooms else tuple(room for room in table.rooms if room.id in rooms)
+    return VerdictLabel(label, because, discretion)
 
 
 def combined(labels: Iterable[VerdictLabel]) -> VerdictLabel:
@@ -74,7 +89,8 @@ def combined(labels: Iterable[VerdictLabel]) -> VerdictLabel:
     label = _most_severe(one.label for one in given)
     decisive = [one for one in given if one.label == label]
     because = dict.fromkeys(reason for one in decisive for reason in one.because)
-    rooms = {room.id: room for one in decisive for room in one.discretion}
+    everywhere = all(one.discretion for one in decisive)
+    rooms = {room.id: room for one in decisive for room in one.discretion} if everywhere else {}
     return VerdictLabel(label, tuple(because), tuple(rooms.values()))
 
 
@@ -82,22 +98,24 @@ def _most_severe(names: Iterable[LabelName]) -> LabelName:
     return max(names, key=SEVERITY.index, default="approve")
 
 
-def _rows(findings: Collection[Finding], table: VerdictTable) -> list[tuple[LabelName, str, str]]:
+def _rows(findings: Collection[Finding], table: VerdictTable) -> list[_Reached]:
     """What the rows give that are reached, in the order of the table."""
-    reached: list[tuple[LabelName, str, str]] = []
+    reached: list[_Reached] = []
     for row in table.rows:
         matching = [finding for finding in findings if _matches(row, finding)]
         if len(matching) >= row.at_least:
-            reached.append((row.label, _said(matching, f"{row.kind} {row.verdict}"), row.room))
+            because = _said(matching, f"{row.kind} {row.verdict}")
+            reached.append(_Reached(row.label, because, row.room, tuple(matching)))
     return reached
 
 
-def _floors(findings: Collection[Finding]) -> list[tuple[LabelName, str, str]]:
-    reached: list[tuple[LabelName, str, str]] = []
+def _floors(findings: Collection[Finding]) -> list[_Reached]:
+    """What findings give that no row speaks of."""
+    reached: list[_Reached] = []
     for verdict, label, words in _FLOORS:
         matching = [finding for finding in findings if finding.verdict == verdict]
         if matching:
-            reached.append((label, _said(matching, words), ""))
+            reached.append(_Reached(label, _said(matching, words)))
     return reached
 
 

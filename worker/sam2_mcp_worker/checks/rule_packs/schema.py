@@ -142,9 +142,9 @@ class Room(Strict):
 class VerdictRow(Strict):
     """`at_least` findings of this kind, verdict and basis give this label; `room` is the id of a discretion."""
 
-    kind: FindingKind | Literal["any"]
+    kind: Literal[FindingKind, "any"]
     verdict: Literal["not_met", "review", "cannot_tell"]
-    basis: Basis | Literal["any"] = "any"
+    basis: Literal[Basis, "any"] = "any"
     at_least: int = Field(default=1, ge=1, le=1000)
     label: Literal["conditional", "reject"]
     room: str = Field(default="", max_length=40)

@@ -93,7 +93,9 @@ class FindingsReport:
 
 def render_findings(report: FindingsReport) -> str:
     """The whole file; it can be encoded as UTF-8 whatever the document held."""
-    heads = [("No.", "번호", "n"), ("Verdict", "판단", ""), *((en, ko, "why") for en, ko in report.columns)]
+    classes = _column_classes(report.columns)
+    columns = ((english, korean, kind) for (english, korean), kind in zip(report.columns, classes, strict=True))
+    heads = [("No.", "번호", "n"), ("Verdict", "판단", ""), *columns]
     left_out = len(report.rows) - MAX_ROWS
     main = MAIN.substitute(
         incomplete="" if report.label == "approve" else " incomplete",
@@ -102,7 +104,7 @@ def render_findings(report: FindingsReport) -> str:
         figures=figures_html(_counts(report.rows)),
         caption=both(*report.caption),
         columns=column_heads(heads),
-        rows="\n".join(_row(row) for row in report.rows[:MAX_ROWS]),
+        rows="\n".join(_row(row, classes) for row in report.rows[:MAX_ROWS]),
         left_out=f"\n<p>{left_out:,} more rows are left out here.</p>" if left_out > 0 else "",
         legend=_legend() if report.pictures else "",
         pictures="\n".join(_pictures(report.pictures)),
@@ -113,6 +115,7 @@ def render_findings(report: FindingsReport) -> str:
         created_at=report.created_at,
         engine=report.engine,
         main=main,
+        kind=("Check report", "점검 보고서"),
         footer="It was made by rules in code, from what was read; a person decides.",
     )
 
@@ -122,16 +125,21 @@ def _counts(rows: Sequence[ReportRow]) -> Iterable[tuple[int, str, str]]:
         yield sum(row.verdict == verdict for row in rows), english, korean
 
 
-def _row(row: ReportRow) -> str:
+def _column_classes(columns: Sequence[object]) -> list[str]:
+    """The last column holds sentences and is the widest."""
+    return [*("quote" for _ in columns[1:]), "why"]
+
+
+def _row(row: ReportRow, classes: Sequence[str]) -> str:
     english, korean, kind = VERDICT_WORDS[row.verdict]
     chip = f'<span class="chip {kind}">{both(english, korean)}</span>'
-    cells = "".join(_cell(cell) for cell in row.cells)
+    cells = "".join(_cell(cell, kind) for cell, kind in zip(row.cells, classes, strict=True))
     return f'<tr><td class="n">{row.number}</td><td>{chip}</td>{cells}</tr>'
 
 
-def _cell(text: str) -> str:
+def _cell(text: str, kind: str) -> str:
     shown = text if len(text) <= MAX_CELL_CHARS else text[: MAX_CELL_CHARS - 1] + "…"
-    return f'<td class="why" dir="auto"{language_attribute(shown)}>{text_html(shown) or "–"}</td>'
+    return f'<td class="{kind}" dir="auto"{language_attribute(shown)}>{text_html(shown) or "–"}</td>'
 
 
 def _legend() -> str:

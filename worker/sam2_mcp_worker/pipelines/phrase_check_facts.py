@@ -27,8 +27,9 @@ def unread_sentences(gathered: Gathered) -> tuple[str, ...]:
         if page.status != "done":
             found.setdefault(f"{page.status} ({page.reason})", []).append(page.number)
         elif page.unread and gathered.main.reading.kind == "pdf":
-            found.setdefault("has places that nobody could read", []).append(page.number)
-    sentences += [f"page {number_ranges(numbers)}: {reason}" for reason, numbers in found.items()]
+            found.setdefault("there is print that nobody could read", []).append(page.number)
+    for reason, numbers in found.items():
+        sentences.append(f"page{'s' if len(numbers) > 1 else ''} {number_ranges(numbers)}: {reason}")
     for reading in gathered.readings if gathered.main.reading.kind != "pdf" else ():
         reasons = Counter(one.reason for page in reading.pages for one in page.unread)
         sentences += [f"{reason} ({count} places)" if count > 1 else reason for reason, count in reasons.items()]

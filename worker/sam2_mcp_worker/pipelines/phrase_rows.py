@@ -94,7 +94,7 @@ def _phrase(row: Row, pack: RulePack, reading: Reading, measures: Mapping[LineRe
         "read_as": None if plain and became.score >= 1.0 else _short(became.read_as, READ_CHARS),
         "differences": list(became.differences),
         "reason": _short(_reason(judged, needed=needed), REASON_CHARS),
-        "rests_on": number_ranges(became.rests_on) if became.rests_on else None,
+        "rests_on": number_ranges(became.rests_on) if reading.kind == "pdf" else None,
         "further_places": became.further_places or None,
         **_measured(became, measures),
     }

@@ -1,4 +1,4 @@
-"""`sam2-mcp-worker`: serve, call, doctor, demo, models, bench."""
+"""`sam2-mcp-worker`: serve, call, doctor, demo, models, bench, eval, rules."""
 
 from __future__ import annotations
 

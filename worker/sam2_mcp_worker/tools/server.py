@@ -37,6 +37,7 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.tools import (
     check_figures,
+    check_phrases,
     get_status,
     inspect_image,
     inspect_pdf,
@@ -217,6 +218,7 @@ def build_tool_server(services: Services) -> ToolServer:
         inspect_pdf,
         inspect_video,
         transcribe_audio,
+        check_phrases,
         check_figures,
         redact_media,
     )

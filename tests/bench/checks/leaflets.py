@@ -49,7 +49,7 @@ def leaflet(seed: int) -> Leaflet:
     broken = chance.choice([text for text in printed if text.endswith(".")])
     sentences = [text for text in (*printed, *FILLERS) if text != broken]
     chance.shuffle(sentences)
-    return Leaflet(seed, _laid_out(chance, sentences, broken), printed, others)
+    return Leaflet(seed, laid_out(chance, sentences, broken), printed, others)
 
 
 def printed_reading(leaflet: Leaflet, slips: Callable[[str], str] = str) -> Reading:
@@ -78,7 +78,8 @@ def drawn(page: Page) -> Page:
     return page if page.rgb is not None else replace(page, rgb=pages.render_pdf(page))
 
 
-def _laid_out(chance: Random, sentences: Sequence[str], broken: str) -> tuple[Page, ...]:
+def laid_out(chance: Random, sentences: Sequence[str], broken: str) -> tuple[Page, ...]:
+    """Two pages with columns, a table, paragraphs and fine print; one sentence is broken over the page's end."""
     rest = list(sentences)
     first, second = (Page(f"page {n}", A4_PX, [Rect(0, 0, *A4_PX, chance.choice(pages.PAPERS))]) for n in (1, 2))
     writer = Writer(first, chance)

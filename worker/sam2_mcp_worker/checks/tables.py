@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sam2_mcp_worker.checks.reading import Box
+from sam2_mcp_worker.checks.reading import Box, Source
 
 Place = tuple[int, int]
 """Row and column, both from 0, of `Table.rows`."""
@@ -22,7 +22,8 @@ class Table:
 
     Rows may differ in length; empty cells are "". A merged cell repeats its text in every cell that it covers, so that
     a header over several columns is the header of each. `doubtful` are cells of which another value may be meant:
-    the display rounds what is stored, or the cell was read by OCR.
+    the display rounds what is stored, OCR was not sure, or the row's name is not certain. `source` is where the cells
+    were read from.
 
     Args:
         name: of the file, as the agent knows it.
@@ -43,6 +44,7 @@ class Table:
     first_column: int = 1
     boxes: tuple[tuple[Box | None, ...], ...] = ()
     doubtful: frozenset[Place] = frozenset()
+    source: Source = "text"
 
     def text_at(self, row: int, column: int) -> str:
         """The cell's text; "" beyond the end of a row."""

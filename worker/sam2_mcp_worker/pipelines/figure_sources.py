@@ -131,6 +131,8 @@ async def read_file(
     tables: tuple[Table, ...] = ()
     if isinstance(opened, PdfDocument) and read.complete:
         reading, tables, found_all = await _page_tables(services, opened, read, deadline)
+    elif opened.kind == "image":
+        reading, tables = await asyncio.to_thread(with_tables, reading, {}, opened.name)
     return ReadFile(
         name=opened.name,
         kind=opened.kind,
@@ -149,7 +151,7 @@ async def _page_tables(
 ) -> tuple[Reading, tuple[Table, ...], bool]:
     pages = [page.number for page in read.reading.pages if may_hold_tables(page)]
     found = await find_tables(services, opened.pages.pdf, opened.pages.document_key, pages, deadline)
-    reading, tables = with_tables(read.reading, found.done, opened.name)
+    reading, tables = await asyncio.to_thread(with_tables, read.reading, found.done, opened.name)
     return reading, tables, found.complete
 
 

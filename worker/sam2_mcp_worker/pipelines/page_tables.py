@@ -1,7 +1,8 @@
 """Tables of a PDF's pages, as far as they say what was read of the page; and the lines that are left beside them. Pure.
 
 The ruled grid comes from PyMuPDF, whose text of a page is its layer. The reading is what was checked against the
-picture, so a cell whose words are not in the reading is emptied, and lines go only where cells say the same.
+picture, so a cell whose words are not in the reading is emptied, and lines go only where cells say the same. Of what
+is left, checks/line_tables.py makes the tables without rulings.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sam2_mcp_worker.checks.line_tables import title_above, with_line_tables
 from sam2_mcp_worker.checks.reading import Box, Reading, ReadLine, ReadPage
 from sam2_mcp_worker.checks.tables import Table
 
 # Above a table stand its title and "(단위: 만원)", within about two lines.
 TITLE_GAP_PT = 30.0
-# Renderers and readers differ by a hair about where a line ends.
-EDGE_PT = 2.0
 MIN_FILLED_CELLS = 2
 
 
@@ -38,6 +38,8 @@ def with_tables(
             if table is not None:
                 tables.append(table)
                 rest = _without(rest, table)
+        rest, unruled = with_line_tables(rest, name)
+        tables += unruled
         pages.append(rest)
     return replace(reading, pages=tuple(pages)), tuple(tables)
 
@@ -56,22 +58,13 @@ def _believed(page: ReadPage, grid: Mapping[str, Any], name: str) -> Table | Non
     if sum(bool(text) for row in rows for text in row) < MIN_FILLED_CELLS:
         return None
     boxes = tuple(tuple(_box(cell) if cell else None for cell in row) for row in grid["boxes"])
-    return Table(name, rows, title=_title(page, box), page=page.number, box_xyxy=box, boxes=boxes)
+    title = title_above(page.lines, box, TITLE_GAP_PT)
+    return Table(name, rows, title=title, page=page.number, box_xyxy=box, boxes=boxes, source="text_layer")
 
 
 def _is_read(text: str, read: str) -> bool:
     """Whether each word of a cell was read; its lines may stand apart among those of its neighbours."""
     return all(_squeezed(word) in read for word in text.split())
-
-
-def _title(page: ReadPage, box: Box) -> str:
-    above = [line.text for line in page.lines if line.box_xyxy is not None and _is_above(line.box_xyxy, box)]
-    return " ".join(above)
-
-
-def _is_above(line: Box, table: Box) -> bool:
-    level = table[1] - TITLE_GAP_PT <= line[1] and line[3] <= table[1] + EDGE_PT
-    return level and line[0] < table[2] and line[2] > table[0]
 
 
 def _without(page: ReadPage, table: Table) -> ReadPage:

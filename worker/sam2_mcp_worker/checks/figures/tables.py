@@ -77,6 +77,7 @@ class _Cells:
             box_xyxy=table.box_at(row, column) or table.box_xyxy,
             sheet=table.sheet,
             cell=table.cell_name(row, column),
+            source=table.source,
         )
         around = tuple(part for part in (*describing, normalised(table.title), table.sheet) if part)
         for number, form in enumerate(forms):

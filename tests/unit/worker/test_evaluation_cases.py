@@ -9,7 +9,7 @@ import pytest
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.evaluation import case_files
 from sam2_mcp_worker.evaluation.case_files import Case, ExpectedFinding, ObserveRule, load_case_files
-from sam2_mcp_worker.evaluation.observing import RULES, label_in, most_severe, observed, undone_in
+from sam2_mcp_worker.evaluation.observing import RULES, label_in, most_severe, observed, settled, undone_in
 from sam2_mcp_worker.evaluation.profile import WorkflowProfile, filled
 from sam2_mcp_worker.evaluation.runs import Observed, RunRecord, RunStore, new_run_id
 
@@ -154,7 +154,26 @@ def test_labels_and_undone_work_are_read_from_results() -> None:
         "t: 2 unreached of 9",
         "t: there was still a cursor",
     ]
-    assert list(undone_in("t", {"coverage": 3})) == []
+    assert list(undone_in("t", {"coverage": 3, "unread": None})) == []
+    assert list(undone_in("t", {"unread": ["a", "b"]})) == ["t: not read: a; b"]
+    assert list(undone_in("t", {"unread": "pages 1,7"})) == ["t: not read: pages 1,7"]
+
+
+def test_verdicts_while_the_reading_goes_on_are_not_findings() -> None:
+    early = {"coverage": {"done": 4}, "phrases": [{"phrase": "가", "state": "cannot_tell"}]}
+    late = [
+        {"coverage": {"done": 9}, "phrases": [{"phrase": "가", "state": "present"}], "rules": []},
+        {"coverage": {"done": 9}, "rules": [{"kind": "review_seal", "rule": "seal.number", "verdict": "review"}]},
+    ]
+    assert settled("check_phrases", [early, *late]) == late
+    assert settled("inspect_pdf", [early, *late]) == [early, *late]
+    assert observed(RULES["check_phrases"], late) == (Observed("review_seal_review", "seal.number"),)
+
+
+def test_a_finding_is_named_by_the_first_field_that_is_there() -> None:
+    rule = ObserveRule(each="list", kind="{kind}", about="{rule|phrase}/{nothing}")
+    facts = {"list": [{"kind": "{phrase}", "phrase": "가"}, {"kind": "k", "rule": "r", "phrase": "나"}]}
+    assert observed([rule], [facts]) == (Observed("{phrase}", "가/{nothing}"), Observed("k", "r/{nothing}"))
 
 
 def record(case: str, repeat: int, **changes: object) -> RunRecord:

@@ -46,8 +46,9 @@ def _sha256(path: Path) -> str:
 
 
 def _demo_file(name: str, out_dir: Path) -> Path:
-    """A file of the demo, the same bytes wherever the same fonts are."""
+    """A file of the demo; what an earlier evaluation left in the folder is used again."""
     try:
+        from sam2_mcp_worker.demo.filed import write_filed
         from sam2_mcp_worker.demo.fonts import find_fonts
         from sam2_mcp_worker.demo.leaflet import make_leaflet
         from sam2_mcp_worker.demo.leaflet_pictures import banner_picture, cover_page
@@ -57,11 +58,13 @@ def _demo_file(name: str, out_dir: Path) -> Path:
         ) from error
     makers: dict[str, tuple[str, Callable[[Path], object]]] = {
         "leaflet": ("leaflet.pdf", make_leaflet),
+        "filed": ("filed.xlsx", write_filed),
         "banner": ("banner.jpg", lambda path: path.write_bytes(banner_picture(find_fonts()).jpeg())),
         "cover": ("cover.jpg", lambda path: path.write_bytes(cover_page(find_fonts()).jpeg())),
     }
     if name not in makers:
         raise WorkerError("demo_unknown", f"the demo makes no {name!r}", rule=f"it makes {', '.join(makers)}")
     path = out_dir / makers[name][0]
-    makers[name][1](path)
+    if not path.exists():  # a workbook holds the time when it was made
+        makers[name][1](path)
     return path

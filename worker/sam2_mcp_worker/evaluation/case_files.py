@@ -47,8 +47,8 @@ class ObserveRule(Model):
     """How findings are read out of a tool's result.
 
     `each` is the dotted path of a list in it. Each item whose fields are among the values of `where` gives a finding
-    of `kind` about `about`; both may hold {field}s of the item. With `words` it gives one finding for every word that
-    its `text` holds (blanks do not count), about {word}.
+    of `kind` about `about`; both may hold {field}s of the item, or {one|other}: the first that is there. With `words`
+    it gives one finding for every word that its `text` holds (blanks do not count), about {word}.
     """
 
     each: str = Field(min_length=1)

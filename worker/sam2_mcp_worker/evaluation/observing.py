@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,14 +20,30 @@ RULES: dict[str, tuple[ObserveRule, ...]] = {
         ObserveRule(
             each="phrases",
             kind="phrase_{state}",
-            about="{phrase}",
+            about="{rule|phrase}",
             where={"state": ["altered", "missing", "review", "cannot_tell"]},
+        ),
+        ObserveRule(
+            each="rules",
+            kind="{kind}_{verdict}",
+            about="{rule}",
+            where={"verdict": ["not_met", "review", "cannot_tell"]},
         ),
     ),
     "check_figures": (
         ObserveRule(each="figures", kind="figure_{state}", about="{text}", where={"state": ["mismatch"]}),
     ),
 }
+# Their verdicts are as of what was read so far: what they say while the reading goes on is not what they found.
+AS_OF_NOW = ("check_phrases", "check_figures")
+FIELD = re.compile(r"\{([a-z_|]+)\}")
+
+
+def settled(tool: str, results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The results of one call that count: all, or those that rest on the same reading as the last one."""
+    if tool not in AS_OF_NOW:
+        return list(results)
+    return [facts for facts in results if facts.get("coverage") == results[-1].get("coverage")]
 
 
 def observed(rules: Sequence[ObserveRule], results: Sequence[Mapping[str, Any]]) -> tuple[Observed, ...]:
@@ -48,11 +65,16 @@ def _of_rule(rule: ObserveRule, facts: Mapping[str, Any]) -> Iterator[Observed]:
 
 
 def _finding(rule: ObserveRule, fields: Mapping[str, Any]) -> Observed:
-    kind, about = rule.kind, rule.about
-    for name, value in fields.items():
-        kind = kind.replace("{" + name + "}", str(value))
-        about = about.replace("{" + name + "}", str(value))
-    return Observed(kind, about)
+    return Observed(_filled(rule.kind, fields), _filled(rule.about, fields))
+
+
+def _filled(template: str, fields: Mapping[str, Any]) -> str:
+    """`{a|b}` is the first of the fields that is there; one that is not stays as it is written."""
+
+    def value(found: re.Match[str]) -> str:
+        return str(next((fields[name] for name in found[1].split("|") if name in fields), found[0]))
+
+    return FIELD.sub(value, template)
 
 
 def _items(facts: Any, path: str) -> Iterator[Mapping[str, Any]]:
@@ -82,5 +104,7 @@ def undone_in(tool: str, facts: Mapping[str, Any]) -> Iterator[str]:
     for name in ("failed", "unreached"):
         if isinstance(coverage, Mapping) and coverage.get(name):
             yield f"{tool}: {len(coverage[name])} {name} of {coverage.get('total')}"
+    if unread := facts.get("unread"):
+        yield f"{tool}: not read: {unread if isinstance(unread, str) else '; '.join(map(str, unread))}"
     if facts.get("cursor"):
         yield f"{tool}: there was still a cursor"

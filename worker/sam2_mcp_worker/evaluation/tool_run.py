@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sam2_mcp_worker.evaluation.case_files import Call, Case, CaseFile
-from sam2_mcp_worker.evaluation.observing import RULES, label_in, most_severe, observed, undone_in
+from sam2_mcp_worker.evaluation.observing import RULES, label_in, most_severe, observed, settled, undone_in
 from sam2_mcp_worker.evaluation.ports import ToolSession, ToolTarget
 from sam2_mcp_worker.evaluation.profile import filled
 from sam2_mcp_worker.evaluation.runs import Observed, Outcome, RefusedRun, missing_tools, unique
@@ -56,7 +56,7 @@ class _Run:
         results = await self._follow(call)
         rules = call.observe or RULES.get(call.tool, ())
         self._observes = self._observes or bool(rules)
-        self._findings += observed(rules, results)
+        self._findings += observed(rules, settled(call.tool, results))
         self._undone += undone_in(call.tool, results[-1])
         label = label_in(results[-1])
         self._labels += [label] if label is not None else []

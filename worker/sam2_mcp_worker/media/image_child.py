@@ -65,7 +65,7 @@ def image_decode(params: dict[str, Any]) -> dict[str, Any]:
             "format": image.format,
             "frames": frames_of(image),
             "rotated": orientation != 1,
-            "dpi": _dpi(image),
+            "dpi": stated_dpi(image),
         }
 
 
@@ -178,7 +178,7 @@ def frames_of(image: Image.Image) -> int | None:
         return None
 
 
-def _dpi(image: Image.Image) -> float | None:
+def stated_dpi(image: Image.Image) -> float | None:
     """The resolution that the file states, if it is the same in both directions and possible."""
     try:
         x, y = map(float, image.info["dpi"])

@@ -1,0 +1,148 @@
+"""Decoder task: how strongly the text in given boxes stands out from the ground right around it.
+
+Owns the measurement of both colours. Text is judged piece by piece along its line, against the ground beside its
+strokes: on a photograph each letter has a ground of its own, and one word may have another colour. Thin strokes never
+reach their full colour in a picture; how much may be missing makes the range wider. What is enough is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from sam2_mcp_worker.checks.luminance import contrast_ratio, luminance_ratio, relative_luminance
+from sam2_mcp_worker.media.line_crop import commonest_colour
+from sam2_mcp_worker.media.pixels import PixelFile
+
+Pixels = NDArray[np.uint8]
+Reals = NDArray[np.float32]
+
+# A piece of a line is so many heights long: two or three letters, so that each has strokes and ground.
+PIECE_HEIGHTS = 3.0
+# Around the box, for the ground of letters that fill it.
+PAD_HEIGHTS = 0.15
+# Of 255, between ground and strongest pixel: less is the noise of paper and JPEG.
+FAINTEST = 10.0
+# Pixels this far of the way from the ground to the strongest one are the cores of strokes.
+CORE = 0.8
+# Of the pixels of a piece; the strongest few are noise, or a rule that runs through.
+STRONGEST_PERCENTILE = 99.0
+# Fewer core pixels are a comma or a speck.
+MIN_CORE_SHARE = 0.01
+# Pixels nearer to the ground than this share of the way are ground, those between are smoothed edges.
+GROUND = 0.25
+# How far around strokes the ground is what one sees them against.
+RING_HEIGHTS = 0.35
+# A stroke of regular print is so wide; light faces have 0.05 and bold ones 0.12.
+STROKE_EM = 0.06
+# A stroke that is wider than this has pixels that it covers whole, wherever it lies on the grid.
+WHOLE_STROKE_PX = 2.0
+LEAST_COVER = 0.35
+# On a photograph the ground is as bright as it is in this share of the pixels on the side of the text's colour.
+UNFAVOURABLE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one piece of a line shows: colours, and the ratio at worst and at best."""
+
+    text: Reals
+    ground: Reals
+    low: float
+    high: float
+
+
+def text_contrast(params: dict[str, Any]) -> dict[str, Any]:
+    """`{pixels, lines: [{box, height_px, own_px}]}` -> `{lines: [{low, high, text_rgb, ground_rgb} | {reason}]}`.
+
+    `own_px` is the height in the pixels that the text was made of: less than `height_px` where a picture was enlarged.
+
+    Raises:
+        WorkerError: pixels_unreadable.
+    """
+    pixels = PixelFile.from_params(params["pixels"])
+    return {"lines": [_told(pixels, line["box"], line["height_px"], line["own_px"]) for line in params["lines"]]}
+
+
+TASKS = {"text_contrast": text_contrast}
+
+
+def _told(pixels: PixelFile, box: Sequence[float], height_px: float, own_px: float) -> dict[str, Any]:
+    pad = max(1.0, PAD_HEIGHTS * height_px)
+    x0, y0, x1, y1 = box
+    crop = pixels.crop_rgb((int(x0 - pad), int(y0 - pad), int(np.ceil(x1 + pad)), int(np.ceil(y1 + pad))))
+    if min(crop.shape[:2]) < 3:
+        return {"reason": "the line lies outside of the picture"}
+    pieces = measured_pieces(crop, height_px, stroke_cover(own_px))
+    if not pieces:
+        return {"reason": "no ink was found where the line stands"}
+    middle = sorted(pieces, key=lambda piece: piece.high)[len(pieces) // 2]
+    return {
+        "low": round(min(piece.low for piece in pieces), 2),
+        "high": round(middle.high, 2),
+        "text_rgb": [round(float(value)) for value in middle.text],
+        "ground_rgb": [round(float(value)) for value in middle.ground],
+    }
+
+
+def measured_pieces(crop: Pixels, height_px: float, cover: float) -> list[Piece]:
+    """The pieces of a level line that hold ink, along its longer side; `cover` as `stroke_cover` tells it."""
+    tall = crop.shape[0] > crop.shape[1]
+    level = np.ascontiguousarray(crop.transpose(1, 0, 2)) if tall else crop
+    count = max(1, round(level.shape[1] / (PIECE_HEIGHTS * max(1.0, height_px))))
+    found = (_piece(np.ascontiguousarray(part), height_px, cover) for part in np.array_split(level, count, axis=1))
+    return [piece for piece in found if piece is not None]
+
+
+def _piece(part: Pixels, height_px: float, cover: float) -> Piece | None:
+    ground = commonest_colour(part)
+    away = np.linalg.norm(part.astype(np.float32) - ground, axis=2)
+    strongest = float(np.percentile(away, STRONGEST_PERCENTILE))
+    if strongest < FAINTEST:
+        return None
+    core = away >= CORE * strongest
+    if core.mean() < MIN_CORE_SHARE:
+        return None
+    text = np.asarray(np.median(part[core], axis=0), np.float32)
+    return _with_ratios(part, text, ground, height_px, cover)
+
+
+def _with_ratios(part: Pixels, text: Reals, ground: Reals, height_px: float, cover: float) -> Piece:
+    around = _ground_pixels(part, text, ground, height_px)
+    beside = np.asarray(np.median(around, axis=0), np.float32)
+    luminances = np.array([relative_luminance(colour) for colour in _few(around)])
+    text_luminance = relative_luminance(text)
+    # Of the ground pixels those that come nearest to the text: what a reader has to tell it from.
+    nearer = UNFAVOURABLE if np.median(luminances) > text_luminance else 1 - UNFAVOURABLE
+    worst = float(np.quantile(luminances, nearer))
+    full = np.clip(beside + (text - beside) / cover, 0, 255)
+    # Stronger in colour is not always stronger in brightness: blue text on grey may end up nearer to it.
+    ratios = (contrast_ratio(text, beside), contrast_ratio(full, beside))
+    return Piece(text, beside, min(luminance_ratio(worst, text_luminance), *ratios), max(ratios))
+
+
+def stroke_cover(own_px: float) -> float:
+    """Of a pixel in the core of a stroke, how much the stroke covers at least: 1 for print that is large enough."""
+    return float(np.clip(STROKE_EM * own_px / WHOLE_STROKE_PX, LEAST_COVER, 1.0))
+
+
+def _ground_pixels(part: Pixels, text: Reals, ground: Reals, height_px: float) -> Pixels:
+    """The pixels around strokes that belong neither to them nor to their smoothed edges; (n, 3)."""
+    way = text - ground
+    along = (part.astype(np.float32) - ground) @ way / max(1.0, float(way @ way))
+    strokes = (along > 0.5).astype(np.uint8)
+    size = 2 * max(2, round(RING_HEIGHTS * height_px)) + 1
+    near = cv2.dilate(strokes, np.ones((size, size), np.uint8)) > 0
+    ring = near & (cv2.dilate(strokes, np.ones((3, 3), np.uint8)) == 0)
+    found = part[ring] if ring.any() else part[along < GROUND]
+    return found if len(found) else np.asarray(ground, np.uint8)[None]
+
+
+def _few(colours: Pixels) -> Pixels:
+    """Enough of them to tell how they are spread."""
+    return colours[:: max(1, len(colours) // 200)]

@@ -43,6 +43,8 @@ def told(*texts: str, rules: tuple[ForbiddenRule, ...] = PACK) -> list[tuple[str
         ("업계 최저 보험료", [("unfounded_comparison", "review")]),
         ("최고의 선택", [("superlative", "review")]),
         ("최대 1억원 보장, 최고 80세까지", []),
+        ("14일 이상의 납입최고기간", []),
+        ("최대 보장금액은 고급형 기준", []),
         ("최 고 의 보험", [("superlative", "review")]),
         ("무려 3배", [("enticing", "review")]),
         ("100% 보장되는 것은 아닙니다", []),

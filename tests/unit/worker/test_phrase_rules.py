@@ -154,6 +154,12 @@ def test_where_nobody_knows_whether_it_applies_a_missing_phrase_is_for_a_person(
     assert found.verdict == "review" and "it renews" in found.what
 
 
+@pytest.mark.parametrize(("state", "told"), [("review", 0), ("missing", 0), ("altered", 1), ("present", 1)])
+def test_of_a_phrase_that_is_not_needed_only_what_surely_stands_there_is_told(state: State, told: int) -> None:
+    unneeded = rule(need="when_it_applies", when="it renews", signs=["갱신형"])
+    assert len(findings_of(unneeded, {"one wording": One(state)})) == told
+
+
 def test_a_finding_has_the_place_and_the_times() -> None:
     one = One("altered", boxes=((2, (1.0, 2.0, 3.0, 4.0)),), page_number=2, start_s=1.0, end_s=2.0)
     (found,) = findings_of(rule(), {"one wording": one})
@@ -182,9 +188,18 @@ def test_a_stale_wording_is_told_once_and_never_in_place_of_the_right_one(
     pack: RulePack = PACK.on(TODAY)
     right = next(one for one in pack.phrases if one.id == "deposit_protection")
     wrong = next(one for one in pack.stale if one.id == "deposit_limit_50m")
-    states: dict[str, Judged] = {right.texts[0]: One(current), wrong.texts[0]: One(stale)}
+    states: dict[str, Judged] = {right.texts[0]: One(current, 0.6), wrong.texts[0]: One(stale, 0.7)}
     found = phrase_findings(pack, states, reading("nothing"))
     assert {one.rule: one.verdict for one in found} == expected
+
+
+def test_a_doubtful_wording_that_is_more_like_the_right_one_is_not_called_stale() -> None:
+    pack = PACK.on(TODAY)
+    right, wrong = pack.phrases[3], pack.stale[0]
+    states: dict[str, Judged] = {right.texts[0]: One("review", 0.9), wrong.texts[0]: One("review", 0.8)}
+    assert [one.rule for one in phrase_findings(pack, states, reading("nothing"))] == [wrong.instead]
+    alone: dict[str, Judged] = {wrong.texts[0]: One("review", 0.8)}
+    assert [one.rule for one in phrase_findings(pack, alone, reading("nothing"))] == [wrong.id]
 
 
 def test_nothing_is_shown_in_a_sound_and_nothing_spoken_on_paper() -> None:

@@ -79,18 +79,23 @@ def phrase_findings(pack: RulePack, judged: Mapping[str, Judged], reading: Readi
     `pack` is that of the day (`RulePack.on`). Rules none of whose wordings was judged give nothing.
     """
     found = {rule.id: finding for rule in pack.phrases for finding in _of_phrase(rule, judged, reading)}
+    current = {rule.id: best_of(rule, judged) for rule in pack.phrases}
     stale: list[Finding] = []
     for rule in pack.stale:
-        best = best_of(rule, judged)
-        instead = found.get(rule.instead)
-        if best is None or best.state not in ("present", "review"):
-            continue
-        if best.state == "review" and instead is not None and instead.verdict == "met":
+        best, instead = best_of(rule, judged), current.get(rule.instead)
+        if best is None or not _is_stale(best, instead):
             continue
         stale.append(_of_stale(rule, best))
-        if best.state == "present" and instead is not None and instead.verdict != "met":
-            del found[rule.instead]  # said once: with what was right until when
+        if best.state == "present" and instead is not None and instead.state != "present":
+            found.pop(rule.instead, None)  # said once: with what was right until when
     return (*found.values(), *stale)
+
+
+def _is_stale(best: Judged, instead: Judged | None) -> bool:
+    """A doubtful wording is only told as stale where the one that holds now is not as likely to stand there."""
+    if best.state == "present":
+        return True
+    return best.state == "review" and (instead is None or (instead.state != "present" and instead.score < best.score))
 
 
 def _of_phrase(rule: PhraseRule, judged: Mapping[str, Judged], reading: Reading) -> Iterator[Finding]:
@@ -102,26 +107,24 @@ def _of_phrase(rule: PhraseRule, judged: Mapping[str, Judged], reading: Reading)
         yield _finding(rule, kind, "met", f'"{_short(best.read_as)}" stands there', best)
     elif best.state == "altered":
         yield _finding(rule, kind, "not_met", f"it stands there with changes: {', '.join(best.differences)}", best)
+    elif applies(rule, reading) == "no":
+        return
     elif best.state == "review":
         yield _finding(rule, kind, "review", f'"{_short(best.read_as)}" may be it: {best.reason}', best)
     else:
-        yield from _not_there(rule, best, applies(rule, reading))
+        yield _not_there(rule, best, needed=applies(rule, reading) == "yes")
 
 
-def _not_there(rule: PhraseRule, best: Judged, needed: Applies) -> Iterator[Finding]:
-    """Of a phrase that was not found: nothing where it is not needed."""
-    if needed == "no":
-        return
+def _not_there(rule: PhraseRule, best: Judged, *, needed: bool) -> Finding:
+    """Of a phrase that was not found; where it is not known whether it is needed, for a person."""
     wordings = "its wording" if len(rule.texts) == 1 else f"each of its {len(rule.texts)} wordings"
     if best.state == "cannot_tell":
-        yield _finding(rule, "phrase_missing", "cannot_tell", f"{wordings} was not found: {best.reason}", best)
-        return
+        return _finding(rule, "phrase_missing", "cannot_tell", f"{wordings} was not found: {best.reason}", best)
     what = f'{wordings} is missing ("{_short(rule.texts[0])}")'
-    if needed == "not_known":
-        yield _finding(rule, "phrase_missing", "review", f"{what}; it is needed when {rule.when}", best)
-    else:
-        why = f"; it is needed since {rule.when}" if rule.when else ""
-        yield _finding(rule, "phrase_missing", "not_met", f"{what}{why}", best)
+    if not needed:
+        return _finding(rule, "phrase_missing", "review", f"{what}; it is needed when {rule.when}", best)
+    why = f"; it is needed since {rule.when}" if rule.when else ""
+    return _finding(rule, "phrase_missing", "not_met", f"{what}{why}", best)
 
 
 def _of_stale(rule: StaleRule, best: Judged) -> Finding:

@@ -20,23 +20,40 @@ _ROOM_SHARE = 0.15
 _MOST_ODD = 0.08
 
 
-def why_unsure(phrase: str, reading: Reading) -> str:
-    """Why a phrase that was not found may be there all the same; empty where that is excluded."""
-    if not any(line.text.strip() for _, line in reading.lines()):
-        return "no text was read at all"
-    reasons = [
-        _named([page.number for page in reading.pages if page.status == "failed"], "could not be read"),
-        _named([page.number for page in reading.pages if page.status == "unreached"], "not reached yet"),
-        _illegible(reading),
-        _unread(phrase, reading),
-    ]
-    return "; ".join(reason for reason in reasons if reason)
+class Absence:
+    """What of a reading was not read, for all phrases that are looked for in it."""
 
+    def __init__(self, reading: Reading) -> None:
+        pages = reading.pages
+        self._nothing = not any(line.text.strip() for _, line in reading.lines())
+        illegible = [page.number for page in pages if page.lines and _odd_share(page) > _MOST_ODD]
+        self._whole_pages = [
+            _named([page.number for page in pages if page.status == "failed"], "could not be read"),
+            _named([page.number for page in pages if page.status == "unreached"], "not reached yet"),
+            _named(illegible, "read too badly: many of the syllables there are none that texts use"),
+        ]
+        rooms = [_room(page, reading.unit) for page in pages]
+        # A phrase may begin on a page and end on the next one.
+        self._rooms = [
+            (page, room + behind)
+            for page, room, behind in zip(pages, rooms, [*rooms[1:], 0.0], strict=False)
+            if room > 0
+        ]
 
-def _illegible(reading: Reading) -> str:
-    """Pages of which each reading has too many syllables that no text uses: who read them, misread them."""
-    numbers = [page.number for page in reading.pages if page.lines and _odd_share(page) > _MOST_ODD]
-    return _named(numbers, "read too badly: many of the syllables there are none that texts use")
+    def why_unsure(self, phrase: str) -> str:
+        """Why a phrase that was not found may be there all the same; empty where that is excluded."""
+        if self._nothing:
+            return "no text was read at all"
+        return "; ".join(reason for reason in (*self._whole_pages, self._unread(phrase)) if reason)
+
+    def _unread(self, phrase: str) -> str:
+        """What is unread on pages that were read, where it has room for the phrase."""
+        needed = _ROOM_SHARE * sum(not char.isspace() for char in phrase)
+        hiding = [page for page, room in self._rooms if room > needed]
+        if not hiding:
+            return ""
+        reasons = dict.fromkeys(unread.reason for page in hiding for unread in page.unread)
+        return f"{_named([page.number for page in hiding], 'read in part')}: {', '.join(reasons)}"
 
 
 def _odd_share(page: ReadPage) -> float:
@@ -44,21 +61,6 @@ def _odd_share(page: ReadPage) -> float:
     for line in page.lines:
         texts.setdefault(line.source, []).append(line.text)
     return min(odd_share("".join(of_source)) for of_source in texts.values())
-
-
-def _unread(phrase: str, reading: Reading) -> str:
-    """What is unread on pages that were read, where it may hold the phrase, also together with the page behind."""
-    needed = _ROOM_SHARE * sum(not char.isspace() for char in phrase)
-    rooms = [_room(page, reading.unit) for page in reading.pages]
-    hiding = [
-        page
-        for page, room, behind in zip(reading.pages, rooms, [*rooms[1:], 0.0], strict=True)
-        if room > 0 and room + behind > needed
-    ]
-    if not hiding:
-        return ""
-    reasons = dict.fromkeys(unread.reason for page in hiding for unread in page.unread)
-    return f"{_named([page.number for page in hiding], 'read in part')}: {', '.join(reasons)}"
 
 
 def _room(page: ReadPage, unit: Unit) -> float:

@@ -38,18 +38,23 @@ class PhraseGrams:
 
     def weights(self, line: str) -> Iterator[tuple[int, float]]:
         """Indices of the phrases of which some may be in a line, given as its letters, and how much, 0-1."""
-        for index in self._like(line):
+        for index in self.like(line):
             weight = line_weight(self._phrases[index], line)
             if weight > 0:
                 yield index, weight
 
-    def _like(self, line: str) -> Iterator[int]:
-        """Phrases that the line may hold a part of; of a short phrase that is not told by runs."""
+    def like(self, line: str) -> Iterator[int]:
+        """Indices of the phrases of which the line may hold a part; of a short phrase that is not told by runs."""
         yield from self._short
         shared = Counter(index for gram in _grams(line) if gram in self._of for index in self._of[gram])
         for index, count in shared.items():
             if count >= _LEAST_GRAM_SHARE * min(len(line), len(self._phrases[index])):
                 yield index
+
+
+def letter_grams(text: str) -> frozenset[str]:
+    """The runs of letters of a line or phrase, given as its letters."""
+    return frozenset(_grams(text))
 
 
 def line_weight(phrase: str, line: str) -> float:

@@ -6,13 +6,13 @@ may hide a phrase by phrase_absence.py. Refuses to know who read the document an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sam2_mcp_worker.checks.phrase_absence import why_unsure
+from sam2_mcp_worker.checks.phrase_absence import Absence
 from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase
-from sam2_mcp_worker.checks.phrase_grams import PhraseGrams
+from sam2_mcp_worker.checks.phrase_grams import PhraseGrams, letter_grams
 from sam2_mcp_worker.checks.phrase_letters import letters
 from sam2_mcp_worker.checks.phrase_look import Sighting, absent_below, look, text_at
 from sam2_mcp_worker.checks.phrase_pages import (
@@ -39,6 +39,8 @@ _SURE_FIGURES = 0.8
 _COVERED = 0.5
 # An altered place is told before one for review that is no more than this more alike.
 _ALTERED_FIRST = 0.05
+# Lines that hold a phrase share this much of its runs of letters even where 45 % of the syllables were misread.
+_SHARED_RUNS = 0.2
 # So that a likeness is found again that was rounded on its way.
 _ROUNDING = 1e-6
 
@@ -97,45 +99,51 @@ class _Place:
 
 def judge_phrases(phrases: Sequence[JudgedPhrase], reading: Reading) -> tuple[PhraseFinding, ...]:
     """One finding for each phrase, in their order."""
-    pages, seams, weights = pages_of(reading), list(seams_of(reading)), _LineWeights(phrases)
+    pages, seams = pages_of(reading), list(seams_of(reading))
+    runs, absence = _LineRuns(phrases), Absence(reading)
     rests_on = tuple(page.number for page in reading.pages if page.status == "done")
     findings: list[PhraseFinding] = []
     for index, judged in enumerate(phrases):
-        search = _Search(judged, index, weights)
+        search = _Search(judged, index, runs)
         for page in pages:
             search.through(page)
         if not search.places("present"):
             for seam in seams:
                 search.through(seam)
-        unsure = why_unsure(judged.phrase.text, reading)
+        unsure = absence.why_unsure(judged.phrase.text)
         finding = _found(judged, search, unsure) or _not_found(judged, search, unsure, len(rests_on))
         findings.append(replace(finding, rests_on=rests_on))
     return tuple(findings)
 
 
-class _LineWeights:
-    """How much of which phrase may be in each line; each text is looked at once."""
+class _LineRuns:
+    """Which runs of letters of which phrase stand in each line; each text is looked at once."""
 
     def __init__(self, phrases: Sequence[JudgedPhrase]) -> None:
-        self._grams = PhraseGrams([judged.phrase.letters for judged in phrases])
-        self._known: dict[str, dict[int, float]] = {}
+        self._wanted = [letter_grams(judged.phrase.letters) for judged in phrases]
+        self._phrases = PhraseGrams([judged.phrase.letters for judged in phrases])
+        self._lines: dict[str, dict[int, frozenset[str]]] = {}
 
-    def of(self, passage: Passage, phrase: int) -> dict[int, float]:
-        """The positions of the lines that may hold some of the phrase, and how much."""
-        of_lines = enumerate(map(self._of_line, passage.texts))
-        return {position: weights[phrase] for position, weights in of_lines if phrase in weights}
+    def broken_up(self, passage: Passage, phrase: int) -> Iterator[Passage]:
+        """Lines of a passage that may hold the phrase between others, without those others."""
+        lines = enumerate(map(self._line, passage.texts))
+        shared = {position: runs[phrase] for position, runs in lines if phrase in runs}
+        return broken_up(passage, shared, _SHARED_RUNS * len(self._wanted[phrase]))
 
-    def _of_line(self, text: str) -> dict[int, float]:
-        if text not in self._known:
-            self._known[text] = dict(self._grams.weights(letters(text)))
-        return self._known[text]
+    def _line(self, text: str) -> dict[int, frozenset[str]]:
+        """The runs that a line shares with each phrase that it may hold a part of."""
+        if text not in self._lines:
+            found = letters(text)
+            runs = letter_grams(found)
+            self._lines[text] = {phrase: self._wanted[phrase] & runs for phrase in self._phrases.like(found)}
+        return self._lines[text]
 
 
 class _Search:
     """All places of one phrase, and where no place is what resembles it most."""
 
-    def __init__(self, judged: JudgedPhrase, index: int, weights: _LineWeights) -> None:
-        self._judged, self._index, self._weights = judged, index, weights
+    def __init__(self, judged: JudgedPhrase, index: int, runs: _LineRuns) -> None:
+        self._judged, self._index, self._runs = judged, index, runs
         self._wanted = judged.phrase.letters
         self._found: list[_Place] = []
         self._nearest: Passage | None = None
@@ -145,7 +153,7 @@ class _Search:
         """Looks through all lines of a passage, then through those that may hold the phrase between others."""
         found, others = self._look(passage, passage)
         if all(place.sighting.state == "review" for place in found):
-            for run in broken_up(passage, self._weights.of(passage, self._index)):
+            for run in self._runs.broken_up(passage, self._index):
                 more, of_run = self._look(run, passage)
                 found, others = found + more, others or of_run
         self._found += found

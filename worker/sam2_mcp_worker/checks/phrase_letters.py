@@ -60,6 +60,10 @@ class LetterLines:
         """The index of the line that holds a letter."""
         return bisect.bisect_right(self._letter_starts, letter) - 1
 
+    def start_of(self, line: int) -> int:
+        """The first letter of a line; of the one behind the last line where the letters end."""
+        return self._letter_starts[line]
+
     def lines_between(self, start: int, end: int) -> tuple[int, ...]:
         """The indices of the lines that hold the letters from `start` to before `end`; not of those without any."""
         found = range(self.line_of(start), self.line_of(end - 1) + 1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase
-from sam2_mcp_worker.checks.phrase_letters import LetterLines, composed_of
+from sam2_mcp_worker.checks.phrase_letters import LetterLines, composed_of, letters
 from sam2_mcp_worker.checks.phrase_places import (
     Place,
     denied,
@@ -21,9 +21,9 @@ from sam2_mcp_worker.checks.phrase_places import (
     weakest_part,
 )
 from sam2_mcp_worker.checks.phrase_slips import certainly_other
-from sam2_mcp_worker.checks.phrase_tokens import TURNED_STEMS, differences, opposed
+from sam2_mcp_worker.checks.phrase_tokens import differences, opposed, turning
 from sam2_mcp_worker.checks.phrase_wording import Alignment, coverage
-from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, Phrase, present_from
+from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, SHORT_LETTERS, Phrase, present_from
 
 # Text that was not read but stands in the file has no slips: what is less alike is another wording (mission.md).
 TEXT_PRESENT = 0.82
@@ -71,12 +71,13 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
     read_as = " ".join(page.text[laid.first : laid.last].split())
     unlike = differences(phrase.tokens, laid.tokens) or opposed(phrase.text, read_as)
     unlike = unlike or turned(phrase.tokens, page, laid.first, laid.last)
-    after = () if unlike else denied(phrase.tokens, page, laid.last) or _turned_perhaps(phrase, page, laid.first)
+    after = () if unlike else denied(phrase.tokens, page, laid.last)
+    if slips and not unlike and not after:
+        after = _turned_perhaps(phrase, page, laid.first)
     lead = -1.0 if place.score == 1.0 else _lead_of_rival(judged, page, place)
     if lead >= _RIVAL_MARGIN:
         return None
-    lines = page.lines_between(place.start, place.end)
-    covered = coverage(phrase.text, page.text_of(lines))
+    covered = coverage(phrase.text, page.text_of(laid.lines))
     others = laid.swapped(bool(unlike), slips) if place.score < 1.0 else ()
     state: Literal["present", "altered", "review"]
     if unlike:
@@ -88,13 +89,14 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
         reason = reason or ("the place resembles another wording still more; a person has to look" if lead > 0 else "")
         state = "review" if reason else "present"
     said = () if state == "present" else (*unlike, *after, *others)
-    return Sighting(state, reason, place.score, laid.context, covered, lines, read_as, said)
+    return Sighting(state, reason, place.score, laid.context, covered, laid.lines, read_as, said)
 
 
 def _turned_perhaps(phrase: Phrase, page: LetterLines, first: int) -> tuple[str, ...]:
     """A syllable right in front that may turn the first word, also where one of both was misread: "비|굤신형"."""
     before = page.text[first - 1] if first > 0 else ""
-    may_be = "가" <= before <= "힣" and (before in _TURNING or phrase.text[:2] in TURNED_STEMS)
+    like = any(set(letters(before)) & set(letters(prefix)) for prefix in turning(phrase.text))
+    may_be = "가" <= before <= "힣" and (before in _TURNING or like)
     return (f"(nothing) -> {before}",) if may_be else ()
 
 
@@ -105,6 +107,10 @@ def text_at(page: LetterLines, place: Place) -> str:
 
 def _why_not_altered(phrase: Phrase, laid: Alignment, others: Sequence[str], slips: bool) -> str:
     """Why tokens that differ are no certain alteration; empty where they are. `others` are other words."""
+    if laid.plain_letters < SHORT_LETTERS:
+        return (
+            "another number or negation stands beside the same few letters, which may be chance; a person has to look"
+        )
     if laid.context < present_from(laid.plain_letters) or (slips and laid.context < ALTERED):
         return "numbers or negations differ, and so does the rest; a person has to look"
     if others:

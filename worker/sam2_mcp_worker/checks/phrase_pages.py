@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sam2_mcp_worker.checks.phrase_grams import WORTH_SHARE
 from sam2_mcp_worker.checks.phrase_letters import LetterLines
 from sam2_mcp_worker.checks.phrase_wording import grams_of
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source
@@ -81,24 +80,21 @@ def _by_source(page: ReadPage) -> list[Passage]:
     return [Passage(source, found) for source, found in lines.items()]
 
 
-def broken_up(passage: Passage, weights: Mapping[int, float]) -> Iterator[Passage]:
+def broken_up(passage: Passage, shared: Mapping[int, frozenset[str]], least: float) -> Iterator[Passage]:
     """Lines of the passage that may hold a phrase between others, without those others.
 
-    `weights` tells of the positions of such lines how much of the phrase may be there.
+    `shared` are the runs of letters of the phrase that stand in the lines at some positions; fewer different ones than
+    `least` together are not worth a look.
     """
     run: list[int] = []
-    for position in sorted(weights):
-        if run and position - run[-1] - 1 > _most_between(passage, run[-1], position):
-            yield from _without_others(passage, run, weights)
-            run = []
-        run.append(position)
-    yield from _without_others(passage, run, weights)
-
-
-def _without_others(passage: Passage, run: Sequence[int], weights: Mapping[int, float]) -> Iterator[Passage]:
-    gaps = run and run[-1] - run[0] >= len(run)
-    if gaps and sum(weights[position] for position in run) >= WORTH_SHARE:
-        yield Passage(passage.source, [passage.lines[position] for position in run], passage.seam)
+    for position in [*sorted(shared), None]:
+        if position is not None and (not run or position - run[-1] - 1 <= _most_between(passage, run[-1], position)):
+            run.append(position)
+            continue
+        gaps = run and run[-1] - run[0] >= len(run)
+        if gaps and len(frozenset[str]().union(*(shared[at] for at in run))) >= least:
+            yield Passage(passage.source, [passage.lines[at] for at in run], passage.seam)
+        run = [] if position is None else [position]
 
 
 def _most_between(passage: Passage, before: int, behind: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+from collections import Counter
 from collections.abc import Sequence
 
 from sam2_mcp_worker.checks.phrase_tokens import Token
@@ -29,8 +30,10 @@ def is_usual(syllable: str) -> bool:
 
 def odd_share(text: str) -> float:
     """The share of a text's Hangul syllables that no text uses, 0-1."""
-    syllables = [char for char in text if "가" <= char <= "힣"]
-    return sum(not is_usual(char) for char in syllables) / len(syllables) if syllables else 0.0
+    counts = Counter(text)
+    syllables = [(char, count) for char, count in counts.items() if "가" <= char <= "힣"]
+    odd = sum(count for char, count in syllables if not is_usual(char))
+    return odd / sum(count for _, count in syllables) if syllables else 0.0
 
 
 def certainly_other(wanted: Sequence[Token], laid: Alignment) -> bool:

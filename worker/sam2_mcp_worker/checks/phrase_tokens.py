@@ -20,13 +20,12 @@ _SIGN = r"(?:(?<![\w.,%)\]])(?<!\d\s)[-\u2212])?"
 # One syllable in front turns these into their opposite. Other words begin with it as well, so they are named.
 _STEMS = {
     "비": ("갱신", "보장", "과세", "급여", "흡연", "확정"),
-    "[무유]": ("배당", "진단", "심사", "해지", "해약"),
+    "무": ("배당", "진단", "심사", "해지", "해약"),
+    "유": ("배당", "진단", "심사", "해지", "해약"),
     "불": ("포함", "인정", "승인", "충분"),
     "부": ("지급", "담보"),
     "미": ("지급", "보장", "포함", "가입", "적용", "환급"),
 }
-TURNED_STEMS = frozenset(stem for stems in _STEMS.values() for stem in stems)
-"""What a syllable in front turns into its opposite."""
 _TURNED = "|".join(
     rf"{'' if prefix == '미' else '(?<![가-힣])'}{prefix}(?={'|'.join(stems)})" for prefix, stems in _STEMS.items()
 )
@@ -69,6 +68,11 @@ def tokens_of(text: str) -> list[Token]:
         else:
             tokens += _numbers(match[0], match.start())
     return tokens
+
+
+def turning(stem: str) -> str:
+    """The syllables that in front of a word with this beginning say its opposite: "비미" of "보장"."""
+    return "".join(prefix for prefix, stems in _STEMS.items() if stem.startswith(stems))
 
 
 def differences(wanted: Sequence[Token], found: Sequence[Token]) -> tuple[str, ...]:

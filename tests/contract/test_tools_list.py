@@ -46,6 +46,7 @@ def test_every_tool_is_described_titled_and_annotated(tools: list[dict[str, Any]
         "inspect_pdf",
         "inspect_video",
         "transcribe_audio",
+        "check_phrases",
         "check_figures",
         "redact_media",
     ]

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
+from pathlib import Path
 
 import pytest
 from tests.fakes.rule_pack_texts import ALL, HEAD, HOUSE, LAW, PHRASE, ROOM
 
 from sam2_mcp_worker.checks.phrases import MAX_PHRASE_CHARS
-from sam2_mcp_worker.checks.rule_packs import load_rule_pack, parse_rule_pack, read_pack, rule_pack_names
+from sam2_mcp_worker.checks.rule_packs import (
+    ContrastRules,
+    FileRules,
+    ForbiddenRule,
+    Law,
+    PhraseRule,
+    Room,
+    SealFormat,
+    SealRules,
+    SpeechRules,
+    StaleRule,
+    TextRules,
+    VerdictRow,
+    VideoRules,
+    load_rule_pack,
+    parse_rule_pack,
+    read_pack,
+    rule_pack_names,
+)
 from sam2_mcp_worker.checks.rule_packs.schema import MAX_TEXT_CHARS
 from sam2_mcp_worker.errors import WorkerError
 
@@ -140,3 +160,11 @@ def test_a_pack_of_another_field_asks_for_no_wording() -> None:
 
 def test_the_limit_of_a_wording_is_that_of_a_phrase() -> None:
     assert MAX_TEXT_CHARS == MAX_PHRASE_CHARS
+
+
+def test_the_documentation_names_every_field_of_a_pack() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "rule-packs.md").read_text(encoding="utf-8")
+    models = (PhraseRule, StaleRule, ForbiddenRule, SealRules, SealFormat, VerdictRow, Room, Law)
+    sections = (TextRules, ContrastRules, FileRules, SpeechRules, VideoRules)
+    fields = {field for model in (*models, *sections) for field in model.model_fields}
+    assert sorted(field for field in fields if not re.search(rf"\b{field}\b", text)) == []

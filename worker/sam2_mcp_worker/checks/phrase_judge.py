@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sam2_mcp_worker.checks.phrase_absence import Absence
+from sam2_mcp_worker.checks.phrase_coverage import gram_share
 from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase
 from sam2_mcp_worker.checks.phrase_grams import PhraseGrams, letter_grams
 from sam2_mcp_worker.checks.phrase_letters import letters
@@ -26,7 +27,6 @@ from sam2_mcp_worker.checks.phrase_pages import (
     strangers_between,
 )
 from sam2_mcp_worker.checks.phrase_places import letter_likeness, most_places
-from sam2_mcp_worker.checks.phrase_wording import gram_share
 from sam2_mcp_worker.checks.reading import Box, Reading, Source
 
 PhraseState = Literal["present", "altered", "missing", "review", "cannot_tell"]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from sam2_mcp_worker.checks.phrase_coverage import coverage
 from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase
 from sam2_mcp_worker.checks.phrase_letters import LetterLines, composed_of, letters
 from sam2_mcp_worker.checks.phrase_places import (
@@ -22,7 +23,7 @@ from sam2_mcp_worker.checks.phrase_places import (
 )
 from sam2_mcp_worker.checks.phrase_slips import certainly_other
 from sam2_mcp_worker.checks.phrase_tokens import differences, opposed, turning
-from sam2_mcp_worker.checks.phrase_wording import Alignment, coverage
+from sam2_mcp_worker.checks.phrase_wording import Alignment
 from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, SHORT_LETTERS, Phrase, present_from
 
 # Text that was not read but stands in the file has no slips: what is less alike is another wording (mission.md).
@@ -108,9 +109,7 @@ def text_at(page: LetterLines, place: Place) -> str:
 def _why_not_altered(phrase: Phrase, laid: Alignment, others: Sequence[str], slips: bool) -> str:
     """Why tokens that differ are no certain alteration; empty where they are. `others` are other words."""
     if laid.plain_letters < SHORT_LETTERS:
-        return (
-            "another number or negation stands beside the same few letters, which may be chance; a person has to look"
-        )
+        return "another number or negation stands beside the same few letters, maybe by chance; a person has to look"
     if laid.context < present_from(laid.plain_letters) or (slips and laid.context < ALTERED):
         return "numbers or negations differ, and so does the rest; a person has to look"
     if others:

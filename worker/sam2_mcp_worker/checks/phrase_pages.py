@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sam2_mcp_worker.checks.phrase_coverage import grams_of
 from sam2_mcp_worker.checks.phrase_letters import LetterLines
-from sam2_mcp_worker.checks.phrase_wording import grams_of
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source
 
 # Of a page's end and of the beginning of the next one that many lines are read together: the longest wording known has

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -47,7 +48,7 @@ def certainly_other(wanted: Sequence[Token], laid: Alignment) -> bool:
 
 
 def _certain(lost: Sequence[Token], new: Sequence[Token], laid: Alignment) -> bool:
-    cut = [one for one in new if any(_cut(token, one, laid) for token in lost)]
+    cut = [one for one in new if any(_cut(token, one, laid) or _digits_misread(token, one) for token in lost)]
     others = [one for one in new if one not in cut]
     if any(not one.negation or laid.kept_under(one) < _MISREAD_AS_NEGATION for one in others):
         return True
@@ -59,6 +60,15 @@ def _cut(wanted: Token, found: Token, laid: Alignment) -> bool:
     rest = wanted.text[len(found.text) :]
     less = wanted.text.startswith(found.text) and bool(rest) and set(rest) <= _UNITS
     return less and len(laid.stands_for(wanted)) >= len("".join(wanted.text.split()))
+
+
+def _digits_misread(wanted: Token, found: Token) -> bool:
+    """Whether numbers differ in their separators or in one digit that was read twice: "3,000" as "3.000", "33000"."""
+    before, after = (re.sub(r"\D", "", token.text) for token in (wanted, found))
+    if re.sub(r"[\d.,\s]", "", wanted.text) != re.sub(r"[\d.,\s]", "", found.text):
+        return False
+    doubled = (at for at in range(1, len(after)) if after[at] == after[at - 1])
+    return after == before or any(after[:at] + after[at + 1 :] == before for at in doubled)
 
 
 def _certainly_lost(token: Token, laid: Alignment) -> bool:

@@ -7,13 +7,13 @@ Owns that comparison. Tokens are compared by phrase_places.py and left out here.
 from __future__ import annotations
 
 import functools
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz
-from rapidfuzz.distance import Indel, Levenshtein, Opcode
+from rapidfuzz.distance import Levenshtein, Opcode
 
+from sam2_mcp_worker.checks.phrase_extent import extent_of
 from sam2_mcp_worker.checks.phrase_letters import LetterLines, letters
 from sam2_mcp_worker.checks.phrase_places import Place
 from sam2_mcp_worker.checks.phrase_tokens import Token, tokens_of
@@ -27,21 +27,10 @@ _ENDING_KEPT = 0.6
 _ADDED_LETTERS = 5
 # Syllables beside a negation: they change with it ("될 수 있", "되지 않").
 _NEAR_NEGATION = 3
-# A place is as long as the phrase: where words were added, the end of the phrase stands this far behind it.
-_REACH_LETTERS = 16
-# Of the letters of a line at the edge of a place at least half are the phrase's: with 45 % of the syllables misread two
-# thirds are, of another text a third.
-_LINE_SHARE = 0.5
-# So many of its last letters tell where a phrase ends ("ㅂ니다", "지 않습니다").
-_TAIL_LETTERS = 6
-# Runs of letters that are no chance: a syllable and more.
-_STRONG_LETTERS = 4
 # Particles may be others by the rules of spelling or by habit; they change no meaning.
 _PARTICLES = frozenset("은는이가을를와과의에도로")
 # One syllable says yes or no: misread, it may have been the other one ("없" read as "엇").
 _AFFIRMATIONS = frozenset("있")
-# Runs of syllables, as the field counts them.
-_GRAM_SYLLABLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +42,6 @@ class Syllable:
     start: int
     end: int
     token: Token | None
-
-
-def coverage(phrase: str, text: str) -> float:
-    """The share of the phrase's runs of three syllables that stand in the text, 0-1; of a shorter one itself."""
-    return gram_share(phrase, grams_of(text))
-
-
-def gram_share(phrase: str, grams: frozenset[str]) -> float:
-    """The same, of runs that were taken from a text by `grams_of`."""
-    wanted = grams_of(phrase)
-    found = sum(gram in grams or (len(gram) < _GRAM_SYLLABLES and any(gram in one for one in grams)) for gram in wanted)
-    return found / len(wanted) if wanted else 0.0
-
-
-@functools.lru_cache(maxsize=1024)  # pages of a document and the phrases that are looked for
-def grams_of(text: str) -> frozenset[str]:
-    """The runs of three syllables of a text, without its spaces."""
-    plain = unicodedata.normalize("NFC", letters(text))
-    last = max(1, len(plain) - _GRAM_SYLLABLES + 1)
-    return frozenset(plain[start : start + _GRAM_SYLLABLES] for start in range(last) if plain)
 
 
 @functools.lru_cache(maxsize=512)  # the phrases of a few rule packs
@@ -95,16 +64,13 @@ def _syllables(text: str, tokens: Sequence[Token], offset: int) -> Iterator[Syll
 class Alignment:
     """A phrase (in NFKC) laid against a place, letter by letter.
 
-    `lines` are the lines it touches, `first` and `last` the characters where it begins and ends: nearer than the place, whose
-    length is that of the phrase even where words were added or left out.
+    `lines` are the lines it touches, `first` and `last` the characters where it begins and ends.
     """
 
     def __init__(self, phrase: str, page: LetterLines, place: Place) -> None:
-        start, end = max(0, place.start - _REACH_LETTERS), min(len(page.letters), place.end + _REACH_LETTERS)
         self._wanted = syllables_of(phrase)
         before = _joined(self._wanted)
-        start, end = _trimmed(before, page.letters[start:end], start)
-        start, end = _without_strange_lines(before, page, start, end)
+        start, end = extent_of(before, page, place)
         self.lines = page.lines_between(start, end)
         self.first, self.last = page.character_of(start), page.character_of(end - 1) + 1
         self._tokens = [token for token in page.tokens if token.end > self.first and token.start < self.last]
@@ -199,44 +165,6 @@ class Alignment:
             more = (last.dest_end - first.dest_start) - (last.src_end - first.src_start)
             if more >= _ADDED_LETTERS and first.src_start > 0 and last.src_end < length:
                 yield first.dest_start, last.dest_end
-
-
-def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
-    """From where to where a phrase reaches within some letters, the first of which is letter `start` of the page."""
-    equal = [op for op in Indel.opcodes(wanted, around) if op.tag == "equal"]
-    longest = max(op.src_end - op.src_start for op in equal)
-    strong = [op for op in equal if op.src_end - op.src_start >= min(longest, _STRONG_LETTERS)]
-    first = max(0, strong[0].dest_start - strong[0].src_start)
-    return start + first, start + _end(wanted[strong[-1].src_end :], around, strong[-1].dest_end)
-
-
-def _without_strange_lines(wanted: str, page: LetterLines, start: int, end: int) -> tuple[int, int]:
-    """The stretch without its first and last line where little of those is the phrase's: a headline above it."""
-    first, last = page.line_of(start), page.line_of(end - 1)
-    if first == last:
-        return start, end
-    ops = [op for op in Levenshtein.opcodes(wanted, page.letters[start:end]) if op.tag == "equal"]
-    head, tail = page.start_of(first + 1), page.start_of(last)
-    if _equal(ops, 0, head - start) < _LINE_SHARE * (head - start):
-        start = head
-    if tail > start and _equal(ops, tail - start, end - start) < _LINE_SHARE * (end - tail):
-        end = tail
-    return start, end
-
-
-def _equal(ops: Sequence[Opcode], first: int, last: int) -> int:
-    """How many letters from `first` to before `last` of the place are the phrase's."""
-    return sum(max(0, min(op.dest_end, last) - max(op.dest_start, first)) for op in ops)
-
-
-def _end(rest: str, around: str, begin: int) -> int:
-    """Where the rest of a phrase ends that goes on at `begin`: with its last letters, or where it is as long."""
-    plain = rest.rstrip("".join(char for char in rest if not char.isalnum()))
-    for length in range(min(_TAIL_LETTERS, len(plain)), _STRONG_LETTERS - 1, -1):
-        at = around.find(plain[-length:], begin)
-        if at >= 0:
-            return at + length
-    return min(len(around), begin + len(rest))
 
 
 def _unlike_stretches(ops: Sequence[Opcode]) -> Iterator[tuple[Opcode, Opcode]]:

@@ -1,0 +1,68 @@
+"""From where to where a phrase reaches at a place: a place is as long as the phrase, whatever was added or left out.
+
+Owns the two ends. What stands between them is compared by phrase_wording.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rapidfuzz.distance import Indel, Levenshtein, Opcode
+
+from sam2_mcp_worker.checks.phrase_letters import LetterLines
+from sam2_mcp_worker.checks.phrase_places import Place
+
+# A place is as long as the phrase: where words were added, the end of the phrase stands this far behind it.
+_REACH_LETTERS = 16
+# Runs of letters that are no chance: a syllable and more.
+_STRONG_LETTERS = 4
+# So many of its last letters tell where a phrase ends ("ㅂ니다", "지 않습니다").
+_TAIL_LETTERS = 6
+# Of the letters of a line at the edge of a place at least half are the phrase's: with 45 % of the syllables misread two
+# thirds are, of another text a third.
+_LINE_SHARE = 0.5
+
+
+def extent_of(wanted: str, page: LetterLines, place: Place) -> tuple[int, int]:
+    """The first letter of the page and the one behind the last that a phrase, given as its letters, takes up there."""
+    start, end = max(0, place.start - _REACH_LETTERS), min(len(page.letters), place.end + _REACH_LETTERS)
+    start, end = _trimmed(wanted, page.letters[start:end], start)
+    return _without_strange_lines(wanted, page, start, end)
+
+
+def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
+    """From where to where a phrase reaches within some letters, the first of which is letter `start` of the page."""
+    equal = [op for op in Indel.opcodes(wanted, around) if op.tag == "equal"]
+    longest = max(op.src_end - op.src_start for op in equal)
+    strong = [op for op in equal if op.src_end - op.src_start >= min(longest, _STRONG_LETTERS)]
+    first = max(0, strong[0].dest_start - strong[0].src_start)
+    return start + first, start + _end(wanted[strong[-1].src_end :], around, strong[-1].dest_end)
+
+
+def _without_strange_lines(wanted: str, page: LetterLines, start: int, end: int) -> tuple[int, int]:
+    """The stretch without its first and last line where little of those is the phrase's: a headline above it."""
+    first, last = page.line_of(start), page.line_of(end - 1)
+    if first == last:
+        return start, end
+    ops = [op for op in Levenshtein.opcodes(wanted, page.letters[start:end]) if op.tag == "equal"]
+    head, tail = page.start_of(first + 1), page.start_of(last)
+    if _equal(ops, 0, head - start) < _LINE_SHARE * (head - start):
+        start = head
+    if tail > start and _equal(ops, tail - start, end - start) < _LINE_SHARE * (end - tail):
+        end = tail
+    return start, end
+
+
+def _equal(ops: Sequence[Opcode], first: int, last: int) -> int:
+    """How many letters from `first` to before `last` of the place are the phrase's."""
+    return sum(max(0, min(op.dest_end, last) - max(op.dest_start, first)) for op in ops)
+
+
+def _end(rest: str, around: str, begin: int) -> int:
+    """Where the rest of a phrase ends that goes on at `begin`: with its last letters, or where it is as long."""
+    plain = rest.rstrip("".join(char for char in rest if not char.isalnum()))
+    for length in range(min(_TAIL_LETTERS, len(plain)), _STRONG_LETTERS - 1, -1):
+        at = around.find(plain[-length:], begin)
+        if at >= 0:
+            return at + length
+    return min(len(around), begin + len(rest))

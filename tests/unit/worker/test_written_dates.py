@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
@@ -24,12 +24,12 @@ def test_a_day_is_read_in_every_form_it_is_written_in(day: date, form: str) -> N
 
 
 @given(
-    st.dates(date(1900, 1, 1), date(2099, 12, 31)),
+    st.dates(date(1900, 1, 1), date(2085, 12, 31)),
     st.integers(0, 4000),
     st.sampled_from(BETWEEN),
 )
 def test_a_period_is_one_thing_with_two_ends(first: date, number: int, between: str) -> None:
-    last = date.fromordinal(min(first.toordinal() + number, date.max.toordinal()))
+    last = first + timedelta(days=number)
     (found,) = written_days(f"({first:%Y.%m.%d}{between}{last:%Y.%m.%d})")
     assert found.value == first and found.ends is not None and found.ends.value == last
 

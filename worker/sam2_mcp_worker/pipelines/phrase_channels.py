@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sam2_mcp_worker.checks.phrase_coverage import coverage
 from sam2_mcp_worker.checks.phrase_judge import PhraseFinding, PhraseState
 from sam2_mcp_worker.checks.phrase_pages import PhraseLine
-from sam2_mcp_worker.checks.phrase_wording import gram_share, grams_of
 from sam2_mcp_worker.checks.reading import ReadLine
 from sam2_mcp_worker.pipelines.video_finding_types import PhraseFinding as ShownPhrase
 
@@ -42,7 +42,7 @@ def of_screen(shown: ShownPhrase) -> PhraseFinding:
         source="ocr" if lines else None,
         lines=lines,
         score=shown.score,
-        coverage=round(gram_share(shown.phrase, grams_of(shown.read_as)), 3) if shown.read_as else 0.0,
+        coverage=round(coverage(shown.phrase, shown.read_as), 3),
         read_as=shown.read_as,
         differences=shown.differences,
         rests_on=(1,),

@@ -26,6 +26,8 @@ TITLE_GAP = 4.0
 # What a cell and a column share at least, of the narrower: neighbours may touch.
 OVERLAP_SHARE = 0.3
 MIN_ROWS, MIN_COLUMNS = 3, 2
+# A page in landscape shows premiums of 20 terms; more columns are a picture of dots.
+MAX_COLUMNS = 40
 # Rows below the headers with something in every column: one is a coincidence.
 MIN_FULL_ROWS = 2
 # Numbers among the cells behind the first column and below the headers; two columns of prose have hardly any.
@@ -73,20 +75,21 @@ def with_line_tables(page: ReadPage, name: str) -> tuple[ReadPage, tuple[Table, 
     placed = [line for line in page.lines if line.box_xyxy is not None and line.start_s is None]
     if len(placed) > MAX_LINES:
         return page, ()
+    rows = _rows(placed)
     tables: list[Table] = []
     used: set[int] = set()
-    todo = [_rows(placed)]
-    while todo:
-        rows = todo.pop()
-        found = _widest(rows)
-        if found is None:
+    free = [True] * len(rows)
+    for at in sorted(range(len(rows)), key=lambda index: (-len(rows[index].lines), -rows[index].width)):
+        if not free[at] or not MIN_COLUMNS <= len(rows[at].lines) <= MAX_COLUMNS:
             continue
-        first, last, columns = found
+        columns = [_box(line) for line in rows[at].lines]
+        first, last = _extent(columns, rows, at, free)
+        free[first:last] = [False] * (last - first)
+        first, last = _trimmed(rows, first, last, columns)
         table = _table(rows[first:last], columns, page, name)
         if table is not None:
             tables.append(table)
             used |= {id(line) for row in rows[first:last] for line in row.lines}
-        todo += [part for part in (rows[:first], rows[last:]) if part]
     rest = replace(page, lines=tuple(line for line in page.lines if id(line) not in used))
     return rest, tuple(sorted(tables, key=lambda one: one.box_xyxy or (0.0, 0.0, 0.0, 0.0)))
 
@@ -115,19 +118,15 @@ def _rows(lines: Sequence[ReadLine]) -> list[_Row]:
     return rows
 
 
-def _widest(rows: Sequence[_Row]) -> tuple[int, int, list[Box]] | None:
-    """Where the row with the most cells and its neighbours that keep its columns begin and end, and its cells."""
-    at = max(range(len(rows)), key=lambda index: (len(rows[index].lines), rows[index].width), default=-1)
-    if at < 0 or len(rows[at].lines) < MIN_COLUMNS:
-        return None
-    columns = [_box(line) for line in rows[at].lines]
+def _extent(columns: Sequence[Box], rows: Sequence[_Row], at: int, free: Sequence[bool]) -> tuple[int, int]:
+    """Where the neighbours of a row that keep its columns begin and end."""
     last = at + 1
-    while last < len(rows) and _goes_on(columns, rows, last - 1, last):
+    while last < len(rows) and free[last] and _goes_on(columns, rows, last - 1, last):
         last += 1
     first = at
-    while first > 0 and _goes_on(columns, rows, first, first - 1):
+    while first > 0 and free[first - 1] and _goes_on(columns, rows, first, first - 1):
         first -= 1
-    return (*_trimmed(rows, first, last, columns), columns)
+    return first, last
 
 
 def _trimmed(rows: Sequence[_Row], first: int, last: int, columns: Sequence[Box]) -> tuple[int, int]:
@@ -198,9 +197,10 @@ def _aligned(one: Box, other: Box) -> bool:
 
 def _table(rows: Sequence[_Row], columns: Sequence[Box], page: ReadPage, name: str) -> Table | None:
     for row in rows:
-        row.cells = [
-            [line for line in row.lines if index in _columns_of(columns, line)] for index in range(len(columns))
-        ]
+        row.cells = [[] for _ in columns]
+        for line in row.lines:
+            for column in _columns_of(columns, line):
+                row.cells[column].append(line)
     unsure = _join_wrapped(rows)
     kept = [row for row in rows if any(row.cells)]
     texts = tuple(tuple(" ".join(line.text for line in cell) for cell in row.cells) for row in kept)

@@ -1,8 +1,8 @@
 """Advertisements and their evidence with the truth about every figure, made from a seed.
 
-Owns made-up insurance products: benefits with their siblings (암, 소액암, 갑상선암), premiums by age and sex, conditions,
-rates and dates, how an advertisement says them, and what the filed documents say. A share of the figures is altered
-(another digit, ten times as much, the sibling's value, another limit). `truth` is `backed` (the evidence says the same),
+Owns made-up insurance products: benefits with their siblings (암, 소액암, 갑상선암), premiums by age and sex,
+conditions, rates and dates, how an advertisement says them, and what the filed documents say. A share of the figures
+is altered (ten times as much, a sibling's value, another limit). `truth` is `backed` (the evidence says the same),
 `wrong` (it says another value for the same thing) or `silent` (it says nothing about it).
 """
 
@@ -16,7 +16,7 @@ from typing import Literal
 
 from sam2_mcp_worker.checks.figure_compare import Evidence, FigureFinding, compare_figures
 from sam2_mcp_worker.checks.figures import figures_of, figures_of_table
-from sam2_mcp_worker.checks.reading import ReadLine, ReadPage, Reading
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
 from sam2_mcp_worker.checks.tables import Table
 
 Truth = Literal["backed", "wrong", "silent"]

@@ -45,15 +45,16 @@ def amount_value(text: str) -> Decimal:
     total = section = Decimal(0)
     plain = "".join(_ONES.get(syllable, syllable) for syllable in "".join(text.split()))
     for digits, units in _PART.findall(plain):
-        value = Decimal(_without_separators(digits)) if digits else Decimal(1)
+        count = Decimal(_without_separators(digits)) if digits else None  # "천만", "1억천만": a unit alone counts once
         for unit in units:
             if unit in _SMALL_UNITS:
-                section += value * _SMALL_UNITS[unit]
+                section += (1 if count is None else count) * _SMALL_UNITS[unit]
             else:
-                total += (section + value if value else section) * _LARGE_UNITS[unit]
+                section += count or 0
+                total += (section if section or count is not None else 1) * _LARGE_UNITS[unit]
                 section = Decimal(0)
-            value = Decimal(0)
-        section += value if digits or units else 0
+            count = None
+        section += count or 0
     return total + section
 
 

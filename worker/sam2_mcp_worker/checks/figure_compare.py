@@ -14,15 +14,16 @@ from typing import Literal
 
 from sam2_mcp_worker.checks.figures import Figure
 from sam2_mcp_worker.checks.figures.clauses import condition
-from sam2_mcp_worker.checks.figures.form import DATE_UNIT
+from sam2_mcp_worker.checks.figures.form import DATE_UNIT, VALUE_KINDS
 from sam2_mcp_worker.checks.figures.units import comparable
-from sam2_mcp_worker.checks.figures.words import covered, words_of
+from sam2_mcp_worker.checks.figures.words import contradict, covered, words_of
 
 FigureState = Literal["match", "mismatch", "cannot_compare"]
 # Share of the words that name a figure of the advertisement that the evidence must have as well: advertisements praise
 # with words that no evidence holds. The word next to the figure must be among them.
 COMPARABLE_SHARE = 0.6
-# Digits that readers take for one another; two figures that differ in nothing else may be the same.
+# Digits that readers take for one another; two figures that differ in nothing else, or in one character more, may be the
+# same where one was read by OCR.
 _LOOK_ALIKE = ("38", "56", "17", "0689")
 
 
@@ -68,12 +69,12 @@ def compare_figures(ad: Sequence[Figure], evidence: Sequence[Evidence]) -> tuple
 def _as_condition(finding: FigureFinding, findings: Sequence[FigureFinding]) -> FigureFinding:
     """ "40세" of "40세 남성 월 12,300원" matches where the evidence gives that premium for that age."""
     figure = finding.figure
-    if finding.state != "cannot_compare" or figure.doubt or figure.kind in ("amount", "percent"):
+    if finding.state != "cannot_compare" or figure.doubt or figure.kind in VALUE_KINDS:
         return finding
     word = condition(figure)
     for other in findings:
         given = other.evidence
-        beside = other.figure.place == figure.place and word in _words(other.figure.label)
+        beside = other.figure.place == figure.place and word in _words((*other.figure.label, *other.figure.around))
         if beside and given and other.state == "match" and word in _words((*given.label, *given.around)):
             what = f"It is a condition of {other.figure.text}, which the evidence gives for it."
             return FigureFinding(figure, "match", what, given, other.evidence_name)
@@ -102,12 +103,16 @@ class _Files:
         """Whether the evidence has any figure in that unit."""
         return unit in self._measures
 
+    def without_unit(self, figure: Figure) -> tuple[int, Figure] | None:
+        """A bare number of the evidence that is as large."""
+        return next(iter(self._by_value.get((figure.low, figure.high, ""), ())), None)
+
     def near(self, figure: Figure) -> list[tuple[int, Figure]]:
         """Figures in the same unit that share the beginning of a word with it, or have its value."""
         low, high, unit = comparable(figure.low, figure.high, figure.unit)
-        found = [*self._by_value[low, high, unit]]
+        found = [*self._by_value.get((low, high, unit), ())]
         for key in {word[:2] for word in (*_words(figure.label), *_words(figure.around))}:
-            found += self._by_word[unit, key]
+            found += self._by_word.get((unit, key), ())
         return list({id(one): (file, one) for file, one in found}.values())
 
 
@@ -117,6 +122,10 @@ def _judged(figure: Figure, evidence: Sequence[Evidence], files: _Files) -> Figu
         unread = next((f"{one.name}: {one.unread}" for one in evidence if one.unread), "")
         what = "No evidence was given." if not evidence else f"The evidence has no figures{_because(unread)}."
         return FigureFinding(figure, "cannot_compare", what)
+    bare = files.without_unit(figure) if unit else None
+    if bare is not None and not files.near(figure):
+        what = "The evidence has this number, but names no unit for it."
+        return FigureFinding(figure, "cannot_compare", what, bare[1], evidence[bare[0]].name)
     if not files.measured(unit):
         return FigureFinding(figure, "cannot_compare", f"The evidence has no figure in this unit ({_unit(figure)}).")
     candidates = [_candidate(figure, other, file) for file, other in files.near(figure)]
@@ -133,7 +142,7 @@ def _decided(figure: Figure, candidates: Sequence[_Candidate], evidence: Sequenc
     sure = [one for one in candidates if not one.figure.doubt]
     same = [one for one in sure if one.level == 3]
     if same:
-        return _same_context(figure, same, sure, evidence)
+        return _same_context(figure, same, candidates, evidence)
     named = [one for one in sure if one.level == 2]
     best = max((one.share for one in named), default=0.0)
     equal = next((one for one in named if one.verdict == "equal" and one.share == best), None)
@@ -145,7 +154,7 @@ def _decided(figure: Figure, candidates: Sequence[_Candidate], evidence: Sequenc
 
 
 def _same_context(
-    figure: Figure, same: Sequence[_Candidate], sure: Sequence[_Candidate], evidence: Sequence[Evidence]
+    figure: Figure, same: Sequence[_Candidate], candidates: Sequence[_Candidate], evidence: Sequence[Evidence]
 ) -> FigureFinding:
     equal = next((one for one in same if one.verdict == "equal"), None)
     files = {one.file for one in same}
@@ -157,7 +166,7 @@ def _same_context(
     if equal is not None:
         return _finding(figure, "match", f"The same figure in the same context.{_note(equal.note)}", equal, evidence)
     nearest = same[0]
-    hindrance = _hindrance(figure, same, sure, evidence)
+    hindrance = _hindrance(figure, same, candidates, evidence)
     if hindrance:
         return _finding(
             figure,
@@ -170,25 +179,40 @@ def _same_context(
 
 
 def _hindrance(
-    figure: Figure, same: Sequence[_Candidate], sure: Sequence[_Candidate], evidence: Sequence[Evidence]
+    figure: Figure, same: Sequence[_Candidate], candidates: Sequence[_Candidate], evidence: Sequence[Evidence]
 ) -> str:
     """Why a figure that differs is not certainly wrong; "" if nothing speaks against it."""
     unread = next((one for one in evidence if one.unread), None)
     if unread is not None:
         return f"not all evidence was read ({unread.name}: {unread.unread})"
-    unclear = next((one for one in same if one.verdict == "unclear"), None)
-    if unclear is not None:
-        return unclear.note
-    for one in (figure, *(other.figure for other in same)):
-        if one.unsure:
-            return f"{one.text}: {one.unsure}"
-    if not figure.near:
-        return "what it is about stands in another line"
-    elsewhere = next((one for one in sure if one.verdict == "equal" and one.level == 2), None)
+    return _own_hindrance(figure) or _their_hindrance(figure, same, candidates)
+
+
+def _own_hindrance(figure: Figure) -> str:
+    if figure.unsure:
+        return f"of the advertisement's figure {figure.unsure}"
+    if figure.kind == "number":
+        return "it has no unit"
+    if figure.kind == "amount" and {"월", "연"} & set(figure.per) and not figure.conditions:
+        return "such an amount depends on who pays it, and the advertisement does not say for whom it is"
+    return "" if figure.near else "what it is about stands in another line"
+
+
+def _their_hindrance(figure: Figure, same: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> str:
+    doubtful = next((one.figure for one in candidates if one.level >= 2 and one.figure.doubt), None)
+    if doubtful is not None:
+        return f"{doubtful.text} in the evidence cannot be read with certainty ({doubtful.doubt})"
+    note = next((one.note for one in same if one.verdict == "unclear"), "")
+    unsure = next(
+        (f"of {one.figure.text} in the evidence {one.figure.unsure}" for one in same if one.figure.unsure), ""
+    )
+    if note or unsure:
+        return note or unsure
+    elsewhere = next((one.figure for one in candidates if one.verdict == "equal" and one.level == 2), None)
     if elsewhere is not None:
-        return f"it says {elsewhere.figure.text} as well, for {', '.join(elsewhere.figure.label)}"
-    if any(_read(figure, one.figure) and _look_alike(figure.value, one.figure.value) for one in same):
-        return "the two differ in digits that look alike, and one was read from a picture"
+        return f"it says {elsewhere.text} as well, for {', '.join(elsewhere.label)}"
+    if any(_slip(figure, one.figure) for one in same):
+        return "the two differ by no more than a slip of reading, and one was read from a picture"
     return ""
 
 
@@ -230,20 +254,30 @@ def _likeness(figure: Figure, other: Figure) -> tuple[int, float]:
     if not shared:
         return (1 if any(covered(all_mine, all_theirs)) else 0), share
     per = _same_per(figure, other)
-    if all(named) and all(covered(theirs, all_mine)) and per == "same":
+    if all(named) and all(covered(theirs, all_mine)) and per == "same" and _same_conditions(figure, other):
         return 3, share
+    if contradict((*all_mine, *figure.conditions), (*theirs, *other.conditions)):
+        return 1, share
     first = _words(figure.label[:1])
     head = covered(first, all_theirs)[-2:] if first else [False]
     naming = [phrase for phrase in other.label if any(covered(first, words_of(phrase)))]
-    told = any(all(covered(words_of(phrase), all_mine)) for phrase in naming)
+    told = any(covered(words_of(phrase), all_mine)[0] for phrase in naming)
     if all(head) and share >= COMPARABLE_SHARE and told and per != "other":
         return 2, share
     return 1, share
 
 
+def _same_conditions(figure: Figure, other: Figure) -> bool:
+    """Whether each of the two is said under the conditions of the other."""
+    return all(
+        set(one.conditions) <= {*another.conditions, *_words(another.label), *_words(another.around)}
+        for one, another in ((figure, other), (other, figure))
+    )
+
+
 def _same_per(figure: Figure, other: Figure) -> Literal["same", "unsaid", "other"]:
-    if set(figure.per) == set(other.per):
-        return "same"
+    if set(figure.per) == set(other.per) or (figure.kind == "percent" and {*figure.per, *other.per} == {"연"}):
+        return "same"  # rates are those of a year unless something else is said
     return "unsaid" if not figure.per or not other.per else "other"
 
 
@@ -297,6 +331,8 @@ def _within(figure: Figure, other: Figure) -> tuple[Literal["equal", "differs", 
         other.bound in least and mine >= theirs and figure.bound not in least
     ):
         return "unclear", f"the evidence only gives a limit ({other.text})"
+    if figure.bound and other.bound and figure.bound != other.bound:
+        return "unclear", f"the evidence limits it in another way ({other.text})"
     return "differs", ""
 
 
@@ -309,16 +345,29 @@ def _all_words(phrases: Iterable[str]) -> Iterator[str]:
         yield from words_of(phrase)
 
 
-def _read(figure: Figure, other: Figure) -> bool:
-    return "ocr" in (figure.place.source, other.place.source)
+def _slip(figure: Figure, other: Figure) -> bool:
+    """Whether two figures, one of them read by OCR, differ by no more than a slip of reading."""
+    if "ocr" not in (figure.place.source, other.place.source):
+        return False
+    pairs = ((figure.value, other.value), *((_plain(figure.text), _plain(other.text)),))
+    return any(_look_alike(*pair) or _one_more(*pair) or _one_more(*pair[::-1]) for pair in pairs)
+
+
+def _plain(text: str) -> str:
+    return "".join(char for char in text if char.isalnum() or char in ".%")
 
 
 def _look_alike(one: str, other: str) -> bool:
-    """Whether two values of the same length differ only in digits that are taken for one another."""
+    """Whether two texts of the same length differ only in digits that are taken for one another."""
     if len(one) != len(other):
         return False
     differing = [{a, b} for a, b in zip(one, other, strict=True) if a != b]
     return bool(differing) and all(any(pair <= set(group) for group in _LOOK_ALIKE) for pair in differing)
+
+
+def _one_more(one: str, other: str) -> bool:
+    """Whether the first text is the second with a character more."""
+    return len(one) == len(other) + 1 and any(one[:at] + one[at + 1 :] == other for at in range(len(one)))
 
 
 def _finding(

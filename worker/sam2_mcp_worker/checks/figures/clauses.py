@@ -1,7 +1,8 @@
-"""The words around a figure in its own line: what stands before it in its clause, behind it, and in front of a bracket.
+"""The words around a figure in its own line: before it in its clause, behind it, and in front of a bracket.
 
-Owns where a clause begins and ends. A figure of another kind in it is a condition ("40세 남성 월 12,300원"), one of the
-same kind ends it ("암 3천만원 뇌 2천만원"). Knows one line.
+Owns where a clause begins and ends, and what in it is a condition of the figure ("40세 남성 월 12,300원", "1천만원
+기준"). Amounts and rates are values: one ends the clause of the next ("암 3천만원
+뇌 2천만원"). Knows one line.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from decimal import Decimal
 from typing import Protocol
 
 from sam2_mcp_worker.checks.amounts import plain_number
-from sam2_mcp_worker.checks.figures.form import Form
+from sam2_mcp_worker.checks.figures.form import CLOCK_UNIT, DATE_UNIT, MONTH_DAY_UNIT, MONTH_UNIT, VALUE_KINDS, Form
 from sam2_mcp_worker.checks.figures.units import Unit, comparable, scaled_unit
 from sam2_mcp_worker.checks.figures.words import words_of
 
-_END = re.compile(r"[,;/※▶▷■□●○◆◇•☞✔★☆!?]|\.(?=\s|$)|\s-\s(?=\D*\d)|다\.")
+_BREAK = re.compile(r"(?P<soft>[,/])|[;※▶▷■□●○◆◇•☞✔★☆!?]|\.(?=\s|$)|\s-\s(?=\D*\d)|(?<=다)\.")
 _OPEN, _CLOSE = "([{<", ")]}>"
 _UNIT_NOTE = re.compile(r"[(\[]\s?(?:단위\s?[:\s]\s?)?([^()\[\]]{1,8})[)\]]|단위\s?:\s?(\S{1,6})")
 # What a header says about how its figures are counted.
@@ -26,47 +27,65 @@ _PER_WORDS = (
     (re.compile(r"(?<![가-힣])(?:연\s?보험료|연납|매년|연간)"), "연"),
     (re.compile(r"(?<![가-힣])(?:매일|하루|1일당|일당)"), "일"),
 )
+# What stands right behind a length or an age and says what it is one of.
 _ENDING = re.compile(r"\s?(납입?|만기|갱신)(?![가-힣]*(?:환급|보험금))")
+_BRACKET = re.compile(r"\s?[(\[]([^()\[\]]*)[)\]]")
+# An amount or a rate is a condition of another figure where the text limits it or gives it as such.
+_LIMITS = {"at_least": "이상", "more_than": "이상", "at_most": "이하", "less_than": "이하"}
+_CONDITIONS = ("at_least", "more_than", "less_than")
+_GIVEN = re.compile(r"\s?(?:기준|가입\s?시|일\s?때|인\s?경우|의\s?경우|가입\s?경우)")
+_NO_LENGTH = (DATE_UNIT, MONTH_DAY_UNIT, MONTH_UNIT, CLOCK_UNIT)
 # A name is said in a few words; what is further away belongs to something else.
 MAX_WORDS = 10
 
 
-class _Measured(Protocol):
+class Measured(Protocol):
+    """What a condition needs of a figure."""
+
     @property
     def low(self) -> Decimal: ...
     @property
     def high(self) -> Decimal: ...
     @property
     def unit(self) -> str: ...
+    @property
+    def bound(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Context of one figure: phrases that name it, weaker ones, and what it is counted by."""
+    """Context of one figure: phrases that name it, weaker ones, what it is counted by, conditions beside it.
+
+    `named` is false where nothing in front of the figure names it, so that a name may stand beside or above the line.
+    """
 
     label: tuple[str, ...]
     around: tuple[str, ...] = ()
     per: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    named: bool = True
 
     def named_by(self, phrases: tuple[str, ...]) -> Clause:
-        """The same with further phrases that name it."""
-        return replace(self, label=self.label + phrases, per=self.per or per_of(phrases))
+        """The same with phrases from elsewhere that name it, which come first."""
+        return replace(self, label=phrases + self.label, per=self.per or per_of(phrases))
 
 
-def clause_of(text: str, forms: Sequence[Form], number: int) -> Clause:
-    """The context of the figure with that number in its line."""
-    form = forms[number]
-    before, opened = _before(text, forms, number)
-    outer = _before_bracket(text, forms, opened) if opened >= 0 else ""
-    behind = _behind(text, forms, number)
-    ending = _ENDING.match(text, form.end)
-    if ending:  # "100세 만기": what stands right behind it says what it is
-        return Clause((ending[1],), tuple(phrase for phrase in (before, outer, behind) if phrase))
-    label = tuple(phrase for phrase in (before, outer) if phrase)
-    around = (behind,) if behind else ()
-    if around and not any(words_of(phrase) for phrase in label):
-        label, around = (behind, *label), ()
-    return Clause(label, around, () if form.per else per_of(label))
+def clauses_of(text: str, forms: Sequence[Form]) -> list[Clause]:
+    """The context of each figure of a line, in order."""
+    line = _Line(text, forms)
+    return [line.clause(number) for number in range(len(forms))]
+
+
+def condition(figure: Measured) -> str:
+    """A figure as a word of another one's context: "40세", "12개월이하"."""
+    low, high, unit = comparable(figure.low, figure.high, figure.unit)
+    value = plain_number(low) if low == high else f"{plain_number(low)}~{plain_number(high)}"
+    return f"{value}{'' if unit in _NO_LENGTH else unit}{_LIMITS.get(figure.bound, '')}"
+
+
+def with_conditions(text: str, forms: Sequence[Form]) -> str:
+    """A text with each of its figures as a condition is written."""
+    return _said(text, forms, 0, len(text))
 
 
 def per_of(phrases: Sequence[str]) -> tuple[str, ...]:
@@ -84,61 +103,102 @@ def header_unit(phrases: Sequence[str]) -> tuple[str, Unit] | None:
     return None
 
 
-def _before(text: str, forms: Sequence[Form], number: int) -> tuple[str, int]:
-    """The words of the clause before a figure, and where the bracket opens that begins it, -1 if none does."""
-    form = forms[number]
-    start = max((one.end for one in forms[:number] if _ends(one, form)), default=0)
-    for match in _END.finditer(text, start, form.start):
-        if not any(one.start <= match.start() < one.end for one in forms):
-            start = match.end()
-    opened = max(text.rfind(char, start, form.start) for char in _OPEN)
-    if opened >= 0 and any(char in text[opened : form.start] for char in _CLOSE):
-        opened = -1  # "보험료(원) 12,300": the bracket is closed again
-    if opened >= 0:
-        return _said(text, forms, opened + 1, form.start), opened
-    return _said(text, forms, start, form.start), -1
+class _Line:
+    """A line with its figures and the places where its clauses end."""
+
+    def __init__(self, text: str, forms: Sequence[Form]) -> None:
+        self._text, self._forms = text, forms
+        self._breaks = [
+            match for match in _BREAK.finditer(text) if not any(one.start <= match.start() < one.end for one in forms)
+        ]
+        self._values = [form for form in forms if form.kind in VALUE_KINDS and not self._is_condition(form)]
+        self._conditions = [form for form in forms if form not in self._values]
+
+    def clause(self, number: int) -> Clause:
+        form = self._forms[number]
+        first = self._first_of_run(number)
+        start = self._start(first)
+        opened = self._opened(start, first.start)
+        before = self._words(opened + 1 if opened >= 0 else start, first.start)
+        outer = self._words(self._start_before(opened), opened) if opened >= 0 else ""
+        behind = self._behind(number)
+        ending = _ENDING.match(self._text, form.end)
+        named = bool(ending) or any(words_of(phrase) for phrase in (before, outer))
+        label = tuple(phrase for phrase in (ending[1] if ending else "", before, outer) if phrase)
+        if behind and not ending and (form.kind not in VALUE_KINDS or not named):
+            label, behind = ((*label, behind) if named else (behind, *label)), ""
+        around = (behind,) if behind else ()
+        return Clause(label, around, () if form.per else per_of(label), self._beside(form, ended=bool(ending)), named)
+
+    def _is_condition(self, form: Form) -> bool:
+        return form.bound in _CONDITIONS or bool(_GIVEN.match(self._text, form.end))
+
+    def _first_of_run(self, number: int) -> Form:
+        """ "20년납 100세 만기": what stands before the first of these names all of them."""
+        while number and _ENDING.match(self._text, self._forms[number].end):
+            between = _ENDING.match(self._text, self._forms[number - 1].end)
+            if not between or self._text[between.end() : self._forms[number].start].strip(" ,/"):
+                break
+            number -= 1
+        return self._forms[number]
+
+    def _start(self, form: Form) -> int:
+        """Where the clause of a figure begins: behind the last value, and behind a comma if a name stands after it."""
+        hard = max((one.end() for one in self._breaks if not one["soft"] and one.end() <= form.start), default=0)
+        ends = [hard, *(one.end for one in self._values if hard <= one.end <= form.start)]
+        start = max(ends)
+        if form.kind not in VALUE_KINDS:  # "1일당 3만원을 180일 한도로": a length says how long its value is paid
+            start = next((end for end in sorted(ends, reverse=True) if words_of(self._text[end : form.start])), hard)
+        commas = (one.end() for one in reversed(self._breaks) if one["soft"] and start <= one.start() < form.start)
+        return next((end for end in commas if words_of(self._text[end : form.start])), start)
+
+    def _start_before(self, opened: int) -> int:
+        return max((match.end() for match in self._breaks if match.end() <= opened), default=0)
+
+    def _opened(self, start: int, end: int) -> int:
+        """Where the bracket opens in which the figure stands, -1 where it stands in none."""
+        opened = max(self._text.rfind(char, start, end) for char in _OPEN)
+        return -1 if opened < 0 or any(char in self._text[opened:end] for char in _CLOSE) else opened
+
+    def _behind(self, number: int) -> str:
+        """The words behind a figure up to the next one; all of a bracket that opens there ("31,820원 (40세 여성)")."""
+        end = self._forms[number].end
+        bracket = _BRACKET.match(self._text, end)
+        if bracket:
+            return self._words(*bracket.span(1))
+        stops = [one.start for one in self._forms[number + 1 :]]
+        stops += [match.start() for match in self._breaks if match.start() >= end]
+        stops += [at for at in (self._text.find(char, end) for char in _OPEN + _CLOSE) if at >= 0]
+        return self._words(end, min(stops, default=len(self._text)))
+
+    def _beside(self, form: Form, *, ended: bool) -> tuple[str, ...]:
+        """Conditions between the values before and behind a figure, in its sentence."""
+        start = max((one.end for one in self._values if one.end <= form.start), default=0)
+        end = min((one.start for one in self._values if one.start >= form.end), default=len(self._text))
+        hard = [match for match in self._breaks if not match["soft"]]
+        start = max([start, *(match.end() for match in hard if match.end() <= form.start)])
+        end = min([end, *(match.start() for match in hard if match.start() >= form.end)])
+        return tuple(
+            condition(one)
+            for one in self._conditions
+            if one is not form
+            and start <= one.start
+            and one.end <= end
+            and not (ended and _ENDING.match(self._text, one.end))
+        )
+
+    def _words(self, start: int, end: int) -> str:
+        nearest_last = any(form.start >= end for form in self._forms)
+        words = _said(self._text, self._conditions, start, end, leave_out=self._values).split()
+        return " ".join(words[-MAX_WORDS:] if nearest_last else words[:MAX_WORDS])
 
 
-def _before_bracket(text: str, forms: Sequence[Form], opened: int) -> str:
-    """What names the figure in front of the bracket: "암진단비 3천만원 (1년 이내 50%)"."""
-    start = 0
-    for match in _END.finditer(text, 0, opened):
-        if not any(one.start <= match.start() < one.end for one in forms):
-            start = match.end()
-    return _said(text, [form for form in forms if form.end <= opened], start, opened, values=False)
-
-
-def _behind(text: str, forms: Sequence[Form], number: int) -> str:
-    form = forms[number]
-    end = min((one.start for one in forms[number + 1 :]), default=len(text))
-    match = next(
-        (m for m in _END.finditer(text, form.end, end) if not any(one.start <= m.start() < one.end for one in forms)),
-        None,
-    )
-    closing = min((at for at in (text.find(char, form.end, end) for char in _CLOSE) if at >= 0), default=end)
-    return _said(text, forms, form.end, min(closing, match.start() if match else end))
-
-
-def _ends(one: Form, other: Form) -> bool:
-    return one.kind == other.kind or {one.kind, other.kind} <= {"amount", "percent"}
-
-
-def _said(text: str, forms: Sequence[Form], start: int, end: int, *, values: bool = True) -> str:
-    """A stretch of the line, its figures in one form ("1년" and "12개월" alike); of values only those wanted."""
+def _said(text: str, forms: Sequence[Form], start: int, end: int, *, leave_out: Sequence[Form] = ()) -> str:
+    """A stretch of a line, its conditions in one form ("1년" and "12개월" alike) and without its values."""
     parts: list[str] = []
     at = start
-    for form in forms:
+    for form in sorted((*forms, *leave_out), key=lambda one: one.start):
         if start <= form.start and form.end <= end:
-            parts.append(text[at : form.start])
-            if values or form.kind not in ("amount", "percent"):
-                parts.append(f" {condition(form)} ")
+            parts += [text[at : form.start], " " if form in leave_out else f" {condition(form)} "]
             at = form.end
-    words = "".join([*parts, text[at:end]]).split()
-    return " ".join(words[-MAX_WORDS:] if end <= (forms[-1].start if forms else end) else words[:MAX_WORDS])
-
-
-def condition(form: _Measured) -> str:
-    """A figure as a word of another one's context: "40세", "12개월이하"."""
-    low, high, unit = comparable(form.low, form.high, form.unit)
-    value = plain_number(low) if low == high else f"{plain_number(low)}~{plain_number(high)}"
-    return f"{value}{unit}"
+    return " ".join("".join([*parts, text[at:end]]).split())

@@ -10,6 +10,8 @@ from sam2_mcp_worker.checks.amounts import plain_number
 
 FigureKind = Literal["amount", "percent", "age", "period", "date", "time", "count", "number"]
 Bound = Literal["", "at_least", "more_than", "at_most", "less_than", "about"]
+# What a document promises or asks for; the other kinds are conditions as well.
+VALUE_KINDS: tuple[FigureKind, ...] = ("amount", "percent")
 # Units in which a date of a day, month or year of the calendar, a day of any year, and a time of day are given.
 DATE_UNIT, MONTH_DAY_UNIT, MONTH_UNIT, CLOCK_UNIT = "date", "month-day", "month", "clock"
 

@@ -14,12 +14,10 @@ from dataclasses import replace
 
 from sam2_mcp_worker.checks.amounts import AMOUNT, SPELLED, UNIT, amount_value, letters_as_digits, plain_number
 from sam2_mcp_worker.checks.figures.dates import dates_of
-from sam2_mcp_worker.checks.figures.form import Bound, FigureKind, Form
+from sam2_mcp_worker.checks.figures.form import VALUE_KINDS, Bound, FigureKind, Form
 from sam2_mcp_worker.checks.figures.identifiers import without_identifiers
 from sam2_mcp_worker.checks.figures.units import BEFORE, UNIT_PATTERN, WON, Unit, comparable, unit_of
 
-# A line of print has some 100 characters and a cell of a sheet 32,767 at most; more is no line.
-MAX_LINE_CHARS = 4000
 _SAME_LENGTH = str.maketrans(
     {"∼": "~", "〜": "~", "–": "-", "—": "-", "−": "-", "‐": "-", "‑": "-", "’": "'", "‘": "'"}
 )
@@ -37,7 +35,8 @@ _POINT_FOR_COMMA = re.compile(r"\d{1,3}\.\d{3}")
 # Digits in which readers leave letters: the whole run is looked at where a unit follows.
 _SLIPPED = re.compile(r"(?<![A-Za-z\d])(?=[OolI|,.]*\d)[\dOolI|,.]+(?=\s?(?:[십백천만억원%세년월일회]|개월))")
 _SLIPS = str.maketrans("OolI|", "00111")
-_JOIN = re.compile(r"\s*(?:~|-|에서|부터)\s*(?:만\s?|최대\s?|약\s?)?")
+_JOIN = re.compile(r"\s*(?:~|-|에서|부터)\s*(?:만\s?|최대\s?|최고\s?|약\s?)?")
+_RANGE_SIGN = re.compile("~|-|에서|부터")
 _AFTER = re.compile(
     r"\s?(?:(?P<at_least>이상|이후|부터)|(?P<more_than>초과)|(?P<at_most>이하|이내|까지|한도|이전)|(?P<less_than>미만)"
     r"|(?P<about>내외|정도|가량|안팎|대(?![가-힣])))"
@@ -57,7 +56,7 @@ _DECADE_NOT = re.compile(r"\s?(?:질병|질환|암|보장|특약|골절|수술|�
 
 def normalised(text: str) -> str:
     """The line as figures are read: NFKC, one sign for ranges, no circled or raised digits (these are marks)."""
-    plain = _CIRCLED.sub(" ", unicodedata.normalize("NFC", text[:MAX_LINE_CHARS]).replace("㎡", "제곱미터"))
+    plain = _CIRCLED.sub(" ", unicodedata.normalize("NFC", text).replace("㎡", "제곱미터"))
     return unicodedata.normalize("NFKC", plain.translate(_SAME_LENGTH)).translate(_SAME_LENGTH)
 
 
@@ -217,7 +216,7 @@ def _counted_by(forms: list[Form], text: str) -> list[Form]:
         if waiting and not text[waiting.end : start].removeprefix("당").strip():
             start = waiting.start
         word = _PER.search(text, max(0, start - 12), start)
-        if word and form.kind in ("amount", "percent", "count") and word.lastgroup:
+        if word and form.kind in (*VALUE_KINDS, "count") and word.lastgroup:
             per.append(word.lastgroup)
             start = word.start()
         found.append(replace(form, start=start, text=text[start : form.end], per=tuple(per)))
@@ -227,7 +226,7 @@ def _counted_by(forms: list[Form], text: str) -> list[Form]:
 
 def _counts(form: Form, following: Form, text: str) -> bool:
     between = text[form.end : following.start]
-    if following.kind not in ("amount", "percent", "count"):
+    if following.kind not in (*VALUE_KINDS, "count"):
         return False
     if between.startswith("당") and form.low == form.high:
         return len(between) <= _PER_REACH and not set(",.;/|") & set(between)
@@ -263,6 +262,8 @@ def _bounded(form: Form, text: str) -> Form:
         start, bound = before.start(), _as_bound(before.lastgroup)
     if after and after.lastgroup:
         end, bound = after.end(), _as_bound(after.lastgroup)
+    if form.low != form.high and _RANGE_SIGN.search(form.text):
+        bound = ""  # "20세부터 60세까지": its ends are its limits
     return replace(form, text=text[start:end], start=start, end=end, bound=bound)
 
 

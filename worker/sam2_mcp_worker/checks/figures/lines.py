@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sam2_mcp_worker.checks.figures.clauses import clause_of, header_unit
-from sam2_mcp_worker.checks.figures.form import Form
+from sam2_mcp_worker.checks.figures.clauses import clauses_of, header_unit
+from sam2_mcp_worker.checks.figures.form import VALUE_KINDS, Form
 from sam2_mcp_worker.checks.figures.forms import bare_number, forms_of, normalised
 from sam2_mcp_worker.checks.figures.shape import Figure, Place, figure_of
 from sam2_mcp_worker.checks.figures.words import words_of
@@ -35,11 +35,14 @@ def _of_page(page: ReadPage, reading: Reading) -> Iterator[Figure]:
     forms = [forms_of(text) for text in texts]
     for index, (line, text) in enumerate(zip(page.lines, texts, strict=True)):
         place = _place(page, line, index, reading)
-        for number, form in enumerate(forms[index]):
-            clause, near = clause_of(text, forms[index], number), True
-            if not any(words_of(phrase) for phrase in clause.label):
+        for form, clause in zip(forms[index], clauses_of(text, forms[index]), strict=True):
+            near = True
+            if not clause.named:
                 found, near = _beside(page.lines, texts, forms, index)
-                clause = clause.named_by(found)
+                if near or not any(words_of(phrase) for phrase in clause.label):
+                    clause = clause.named_by(found)
+                else:
+                    near = True  # what stands above is not needed
             unit = header_unit(clause.label) if form.kind == "number" else None
             form = bare_number(form, *unit) if unit else form
             form = _whole_number(form, text, texts[index + 1] if index + 1 < len(texts) else "")
@@ -59,9 +62,9 @@ def _place(page: ReadPage, line: ReadLine, index: int, reading: Reading) -> Plac
 
 def _unsure(line: ReadLine) -> str:
     if line.source == "speech":
-        return "it was heard, not read"
+        return "only the sound is known"
     if line.source == "ocr" and (line.confidence is None or line.confidence < SURE_CONFIDENCE):
-        return "it was read with little confidence"
+        return "the reading is not certain"
     return ""
 
 
@@ -102,7 +105,7 @@ def _beside(
 
 def _is_value(forms: Sequence[Form]) -> bool:
     """Whether a line holds an amount or a rate: it names itself and not its neighbour."""
-    return any(form.kind in ("amount", "percent") for form in forms)
+    return any(form.kind in VALUE_KINDS for form in forms)
 
 
 def _in_row(one: Box, other: Box) -> bool:

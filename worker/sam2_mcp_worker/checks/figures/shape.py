@@ -32,7 +32,7 @@ class Figure:
     `label` are phrases that name it (the clause before it; each header of its row and column), `around` weaker
     context. `near` is false where the label comes from a line above, which may belong to something else. `doubt` keeps
     a figure from being compared, `unsure` (read with little confidence, heard, rounded for display) only from being
-    told to be wrong.
+    told to be wrong. `conditions` are the figures beside it on which it depends ("40세").
     """
 
     text: str
@@ -48,6 +48,7 @@ class Figure:
     doubt: str = ""
     near: bool = True
     unsure: str = ""
+    conditions: tuple[str, ...] = ()
 
     @property
     def value(self) -> str:
@@ -71,4 +72,5 @@ def figure_of(form: Form, clause: Clause, place: Place, *, near: bool = True, un
         doubt=form.doubt,
         near=near,
         unsure=unsure,
+        conditions=clause.conditions,
     )

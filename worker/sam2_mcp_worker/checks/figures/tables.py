@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sam2_mcp_worker.checks.figures.clauses import Clause, clause_of, condition, header_unit, per_of
-from sam2_mcp_worker.checks.figures.form import Form
+from sam2_mcp_worker.checks.figures.clauses import Clause, clauses_of, header_unit, per_of, with_conditions
+from sam2_mcp_worker.checks.figures.form import VALUE_KINDS, Form
 from sam2_mcp_worker.checks.figures.forms import bare_number, forms_of, normalised
 from sam2_mcp_worker.checks.figures.shape import Figure, Place, figure_of
 from sam2_mcp_worker.checks.tables import Table
@@ -18,28 +18,10 @@ from sam2_mcp_worker.checks.tables import Table
 MAX_HEADER_ROWS = 3
 # A cell to the left of a value that says more than a name does describes it and does not name it.
 NAME_LETTERS = 16
-ROUNDED = "its cell may stand for another value"
-_VALUE_KINDS = ("amount", "percent", "number")
+ROUNDED = "the cell may stand for another value"
+_CELL_KINDS = (*VALUE_KINDS, "number")
 # Numbers of columns that are named so are no money, whatever unit the title gives.
-_NO_MONEY = (
-    "나이",
-    "연령",
-    "세",
-    "기간",
-    "년",
-    "개월",
-    "횟수",
-    "회",
-    "건수",
-    "율",
-    "률",
-    "비율",
-    "번호",
-    "순번",
-    "no",
-    "명",
-    "구좌",
-)
+_NO_MONEY = tuple("나이 연령 세 기간 년 개월 횟수 회 건수 율 률 번호 순번 no 명 구좌".split())  # noqa: SIM905
 
 
 def figures_of_table(table: Table) -> tuple[Figure, ...]:
@@ -61,7 +43,7 @@ class _Cells:
         section = ""
         for row, texts in enumerate(self._texts):
             distinct = {text for text in texts if text}
-            if len(distinct) == 1 and not any(form.kind in _VALUE_KINDS for form in self._first_forms(row)):
+            if len(distinct) == 1 and not any(form.kind in _CELL_KINDS for form in self._first_forms(row)):
                 section = next(iter(distinct))
             for column, forms in enumerate(self._forms[row]):
                 if forms and not (column and texts[column] == texts[column - 1]):  # else a merged cell again
@@ -80,9 +62,8 @@ class _Cells:
             source=table.source,
         )
         around = tuple(part for part in (*describing, normalised(table.title), table.sheet) if part)
-        for number, form in enumerate(forms):
-            inner = clause_of(text, forms, number)
-            clause = Clause(inner.label + outer, inner.around + around, inner.per or per_of(outer))
+        for form, inner in zip(forms, clauses_of(text, forms), strict=True):
+            clause = Clause(inner.label + outer, inner.around + around, inner.per or per_of(outer), inner.conditions)
             unsure = ROUNDED if (row, column) in table.doubtful else ""
             yield figure_of(self._with_unit(form, headers, names), clause, place, unsure=unsure)
 
@@ -103,12 +84,14 @@ class _Cells:
         for left in range(column):
             text = self._texts[row][left]
             if text and not self._is_value(row, left):
-                (names if len(text) <= NAME_LETTERS else describing).append(_named(text, self._forms[row][left]))
+                (names if len(text) <= NAME_LETTERS else describing).append(
+                    with_conditions(text, self._forms[row][left])
+                )
         return tuple(names), tuple(describing)
 
     def _column_headers(self, row: int, column: int) -> tuple[str, ...]:
         return tuple(
-            _named(self._texts[above][column], self._forms[above][column])
+            with_conditions(self._texts[above][column], self._forms[above][column])
             for above in range(min(row, self._headers))
             if column < len(self._texts[above]) and self._texts[above][column]
         )
@@ -126,7 +109,7 @@ class _Cells:
         return count
 
     def _is_value(self, row: int, column: int) -> bool:
-        return any(form.kind in _VALUE_KINDS for form in self._forms[row][column])
+        return any(form.kind in _CELL_KINDS for form in self._forms[row][column])
 
     def _first_forms(self, row: int) -> Sequence[Form]:
         return next((forms for forms in self._forms[row] if forms), ())
@@ -134,14 +117,3 @@ class _Cells:
     def _notes(self) -> list[str]:
         """Cells that say the unit of the table: "(단위: 만원)"."""
         return [text for row in self._texts[:MAX_HEADER_ROWS] for text in row if "단위" in text]
-
-
-def _named(text: str, forms: Sequence[Form]) -> str:
-    """A header with its figures as the contexts of others write them ("40세", "1년" as "12개월")."""
-    if not forms:
-        return text
-    parts, at = [], 0
-    for form in forms:
-        parts += [text[at : form.start], f" {condition(form)} "]
-        at = form.end
-    return " ".join("".join([*parts, text[at:]]).split())

@@ -17,14 +17,13 @@ from sam2_mcp_worker.tools.picture_road import ImageArgument, send
 from sam2_mcp_worker.tools.request_arguments import CursorArgument, SourceArgument
 
 DESCRIPTION = """\
-Makes a copy of an image, PDF or video in which chosen parts are gone for good, with their metadata, and verifies \
-it. Parameters: source (file_... handle, path or https URL), regions, phrases (text to find and cover, also over \
-line ends; look-alikes in OCR are covered too and named), method (fill; pixelate and blur can be reversed), audio \
-(keep or mute a video's sound), password, image, cursor. A region is {box_xyxy_px} (image; video with start_s, \
-end_s), {page_number, box_xyxy_pt} (PDF, as inspect_pdf gives them) or {handle} of a mask from segment_image or of \
-tracks from track_video; shape 'mask' cuts a box to its object. The result names what was covered, verified and not: \
-status 'incomplete' or not_found means that a phrase may still be there. A result with `cursor` is still at work: \
-call again with the same arguments plus it. Ends inside 27 s."""
+Makes a copy of an image, PDF or video in which chosen parts are gone for good, with their metadata, and verifies it. \
+Parameters: source (file_... handle, path or https URL), regions, phrases (text to find and cover; look-alikes in OCR \
+are covered too and named), method (pixelate and blur can be reversed), audio, password, image, cursor. A region is \
+{box_xyxy_px} (image; video with start_s, end_s), {page_number, box_xyxy_pt} (PDF, as inspect_pdf gives them) or \
+{handle} of a mask from segment_image or of tracks from track_video; shape 'mask' cuts a box to its object. The \
+result names what was covered, verified and not: status 'incomplete' or not_found means that a phrase may still be \
+there. With `cursor`, call again with the same arguments plus it. Ends inside 27 s."""
 
 
 class Region(BaseModel):

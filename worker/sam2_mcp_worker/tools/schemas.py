@@ -27,9 +27,17 @@ def _says_nothing(key: str, value: Any) -> bool:
     return (key == "title" and isinstance(value, str)) or (key == "default" and value in (None, "", []))
 
 
+def _undescribed(definition: Any) -> Any:
+    """What a model is for is told by the parameter that takes it."""
+    if not isinstance(definition, dict):
+        return definition
+    return {key: value for key, value in definition.items() if key != "description" or not isinstance(value, str)}
+
+
 def _slim_part(key: str, value: Any) -> Any:
     if key in _NAMED and isinstance(value, dict):
-        return {name: slim(part) if isinstance(part, dict) else part for name, part in value.items()}
+        parts = {name: slim(part) if isinstance(part, dict) else part for name, part in value.items()}
+        return {name: _undescribed(part) for name, part in parts.items()} if key == "$defs" else parts
     if isinstance(value, dict) and key != "default":
         return slim(value)
     if isinstance(value, list) and key in ("anyOf", "oneOf", "allOf", "prefixItems"):

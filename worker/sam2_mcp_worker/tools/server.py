@@ -75,7 +75,8 @@ inspection has read costs nothing again); the prompt review_advertisement tells 
 comes.
 4. Only claim that something is absent when no cursor is left, nothing failed or was unreached and undetected_ink is \
 0 in every result: the rest was not read. A label is only absent when regions.complete is true; not_available is not \
-"none found", cannot_tell is not "missing", cannot_compare is not "mismatch". A video is sampled: nothing is known between two samples.
+"none found", cannot_tell is not "missing", cannot_compare is not "mismatch". A video is sampled: nothing is known \
+between two samples.
 5. `image` says whether a picture comes with the result (none, thumb, inline). _meta tells what a call cost; without \
 a key nothing costs money (get_status).
 Handles live 24 hours after their last use unless the operator changed that.

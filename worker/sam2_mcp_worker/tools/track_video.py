@@ -24,14 +24,13 @@ REST_CHARS = 4000
 
 DESCRIPTION = """\
 Follows objects through a video with SAM 2: mark them by boxes and/or points in the frame on screen at start_s, get \
-rows [time_s, x0, y0, x1, y1, area_px] per object, or that it is lost. Use inspect_video to read a video. \
-Parameters: source (file_... handle, path or https URL), boxes ([x0, y0, x1, y1] px, origin top left), points, \
-start_s, end_s, every_s, quality, image, cursor. Without every_s the frames are spread evenly over start_s..end_s, \
-as many as one call gets through; with it that spacing is kept, and the rest goes on in the background: call again \
-with the cursor. denser_cursor, given as cursor, adds the frames in between. quality: accurate (512 px), balanced \
-(448 px), fast (int8, short memory: may lose objects sooner). Nothing is known between tracked frames (spacing_s) \
-nor of failed and unreached ones. Artifacts: tracks (all masks; for redact_media), contact sheet, time line, \
-annotated video. Ends inside 27 s."""
+rows [time_s, x0, y0, x1, y1, area_px] per object, or that it is lost. Use inspect_video to read a video. Parameters: \
+source (file_... handle, path or https URL), boxes ([x0, y0, x1, y1] px, origin top left), points, start_s, end_s, \
+every_s, quality, image, cursor. Without every_s the frames are spread evenly over start_s..end_s, as many as one \
+call gets through; with it that spacing is kept, and the rest goes on in the background: call again with the cursor. \
+denser_cursor, given as cursor, adds the frames in between. quality: accurate (512 px), balanced (448 px), fast \
+(int8: may lose objects sooner). Nothing is known between tracked frames (spacing_s). Artifacts: tracks (all masks; \
+for redact_media), contact sheet, time line, annotated video. Ends inside 27 s."""
 
 
 class TrackedObjectModel(BaseModel):

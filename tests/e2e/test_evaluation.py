@@ -134,6 +134,8 @@ def test_a_workflow_gets_the_handle_and_the_token_from_the_environment(
     [
         (["--workflow", "http://127.0.0.1:9", "--station", "http://127.0.0.1:9"], "eval_two_targets"),
         (["--only", "nobody"], "case_unknown"),
+        (["--workflow", "https://somebody:secret@127.0.0.1:9"], "eval_url"),
+        (["--station", "127.0.0.1:9"], "eval_url"),
         (["--workflow", "http://127.0.0.1:9"], "workflow_needs_url"),
         (["--url", "http://127.0.0.1:9", "--station", "http://127.0.0.1:9"], "token_needs_file"),
     ],

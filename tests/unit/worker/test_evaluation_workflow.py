@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from tests.fakes.loopback import closed_port
 from tests.fakes.workflow_server import OPINION, STRANGER, TOKEN, FakeWorkflow, workflow_server
 
+from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.evaluation import runner
 from sam2_mcp_worker.evaluation.case_files import Case, CaseFile, ToolsAsked
 from sam2_mcp_worker.evaluation.profile import WorkflowProfile
-from sam2_mcp_worker.evaluation.runner import Planned, evaluate
+from sam2_mcp_worker.evaluation.runner import Planned, evaluate, pending
 from sam2_mcp_worker.evaluation.runs import Observed, Outcome, RunRecord, RunStore
 from sam2_mcp_worker.evaluation.scoring import score
 from sam2_mcp_worker.evaluation.stream_events import MAX_TEXT_CHARS, RunEvents
@@ -227,6 +230,7 @@ async def test_finished_runs_are_kept_and_refused_ones_tried_again_only_on_reque
     assert fake.bodies == []
     third = await runs_of(fake.url, tmp_path, repeats=3, again=True)
     assert [run.code for run in third] == ["", "", ""]
+    assert [run.notes for run in third] == [("tried again after verdict_too_short",)] * 2 + [()]
     assert len(fake.bodies) == 3
     assert await runs_of(fake.url, tmp_path, repeats=3, again=True) == third
 
@@ -247,3 +251,24 @@ def test_ids_are_found_wherever_an_event_holds_them() -> None:
     events.take('{"type": "log", "content": "nobody\'s, and no text"}')
     events.take('{"type": "end", "run_id": "s"}')
     assert (events.text, events.named, events.foreign, events.ended) == ("a", 1, 2, False)
+
+
+async def test_what_a_run_raises_is_told_and_one_that_never_ends_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(planned: Planned, run_id: str) -> Outcome:
+        raise WorkerError("upload_refused", "the worker answered 413")
+
+    async def endless(planned: Planned, run_id: str) -> Outcome:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    plan, store = [Planned(case_file(), CASE, {}, "d")], RunStore(tmp_path)
+    assert pending(plan, store, [1, 2], again=False)
+    (first,) = await evaluate(plan, refused, store, lambda text: None, repeats=[1])
+    assert (first.code, first.detail) == ("target_error", "[upload_refused] the worker answered 413.")
+    monkeypatch.setattr(runner, "RUN_LIMIT_S", 0.05)
+    (second,) = await evaluate(plan, endless, store, lambda text: None, repeats=[2])
+    assert second.code == "timeout"
+    assert not pending(plan, store, [1, 2], again=False)
+    assert pending(plan, store, [1, 2], again=True)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
 from sam2_mcp_worker.cli.call import worker_at
 from sam2_mcp_worker.cli.client import WorkerClient
@@ -68,6 +69,8 @@ def _within(most: int) -> Callable[[str], int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: every run counts; 1: some do not, or with --check something was not as expected."""
+    for name in ("url", "station", "bridge_url", "workflow"):
+        _check_url(name, getattr(arguments, name))
     if arguments.workflow and arguments.station:
         raise WorkerError("eval_two_targets", "--workflow and --station exclude each other", next_step="give one")
     files = load_case_files(arguments.cases)
@@ -98,6 +101,19 @@ def _target(arguments: argparse.Namespace) -> str:
         return f"the workflow at {arguments.workflow.partition('?')[0]}"
     worker = f"the worker at {arguments.url}" if arguments.url else f"a new worker {worker_version()} for each repeat"
     return f"tools of {worker}" + (f", through the station at {arguments.station}" if arguments.station else "")
+
+
+def _check_url(name: str, url: str | None) -> None:
+    """Addresses go into the report, so no password may stand in one."""
+    if url is None:
+        return
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        raise WorkerError(
+            "eval_url",
+            f"--{name.replace('_', '-')} is no http(s) address without user and password",
+            next_step=f"give http://127.0.0.1:8765 or the like; tokens go into {TOKEN_VARIABLE}",
+        )
 
 
 def _chosen(files: Sequence[CaseFile], arguments: argparse.Namespace) -> list[tuple[CaseFile, Case]]:

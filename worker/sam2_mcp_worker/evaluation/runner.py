@@ -53,8 +53,9 @@ async def evaluate(
     async def one(planned: Planned, repeat: int) -> None:
         kept = _kept(planned, repeat, store, again)
         if kept is None:
+            before = store.finished(planned.case.id, planned.digest, repeat)
             async with slots:
-                kept = await _run(planned, repeat, run_one, store)
+                kept = await _run(planned, repeat, run_one, store, before)
             say(_line(kept, last))
         done[(planned.case.id, repeat)] = kept
 
@@ -76,7 +77,7 @@ def _kept(planned: Planned, repeat: int, store: RunStore, again: bool) -> RunRec
     return None if kept is None or (again and not kept.counts) else kept
 
 
-async def _run(planned: Planned, repeat: int, run_one: RunOne, store: RunStore) -> RunRecord:
+async def _run(planned: Planned, repeat: int, run_one: RunOne, store: RunStore, before: RunRecord | None) -> RunRecord:
     run_id = new_run_id(planned.case.id, repeat)
     started_at, started_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     code, detail, outcome = "", "", Outcome(None, None)
@@ -90,6 +91,8 @@ async def _run(planned: Planned, repeat: int, run_one: RunOne, store: RunStore) 
         code, detail = "target_error", error.public_text
     except TimeoutError:
         code, detail = "timeout", f"not finished after {RUN_LIMIT_S:g} s"
+    # Trying until it works is a choice that a reader has to know of.
+    notes = outcome.notes if before is None else (f"tried again after {before.code}", *outcome.notes)
     record = RunRecord(
         planned.case.id,
         planned.digest,
@@ -102,7 +105,7 @@ async def _run(planned: Planned, repeat: int, run_one: RunOne, store: RunStore) 
         outcome.label,
         outcome.findings,
         outcome.undone,
-        outcome.notes,
+        notes,
         outcome.calls,
     )
     store.keep(record, outcome.text)

@@ -18,14 +18,16 @@ def coverage(phrase: str, text: str) -> float:
 
 def gram_share(phrase: str, grams: frozenset[str]) -> float:
     """The same, of runs that were taken from a text by `grams_of`."""
-    wanted = grams_of(phrase)
+    wanted = _grams_of_phrase(phrase)
     found = sum(gram in grams or (len(gram) < _GRAM_SYLLABLES and any(gram in one for one in grams)) for gram in wanted)
     return found / len(wanted) if wanted else 0.0
 
 
-@functools.lru_cache(maxsize=1024)  # pages of a document and the phrases that are looked for
 def grams_of(text: str) -> frozenset[str]:
     """The runs of three syllables of a text, without its spaces."""
     plain = unicodedata.normalize("NFC", letters(text))
     last = max(1, len(plain) - _GRAM_SYLLABLES + 1)
     return frozenset(plain[start : start + _GRAM_SYLLABLES] for start in range(last) if plain)
+
+
+_grams_of_phrase = functools.lru_cache(maxsize=512)(grams_of)  # the phrases of a few rule packs

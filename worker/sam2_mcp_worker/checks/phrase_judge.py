@@ -15,7 +15,7 @@ from sam2_mcp_worker.checks.phrase_coverage import gram_share
 from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase
 from sam2_mcp_worker.checks.phrase_grams import PhraseGrams, letter_grams
 from sam2_mcp_worker.checks.phrase_letters import letters
-from sam2_mcp_worker.checks.phrase_look import Sighting, absent_below, look, text_at
+from sam2_mcp_worker.checks.phrase_look import Sighting, absent_below, look, says_exactly, text_at
 from sam2_mcp_worker.checks.phrase_pages import (
     Passage,
     PhraseLine,
@@ -31,8 +31,8 @@ from sam2_mcp_worker.checks.reading import Box, Reading, Source
 
 PhraseState = Literal["present", "altered", "missing", "review", "cannot_tell"]
 
-# Of figures that differ in a line read less surely than this, a slip is as likely (measured for frames of videos:
-# clear lines 0.89 to 0.96, fine print 0.68 and 0.76 with slips in its figures).
+# Figures and negations in a line read less surely than this may be others (frames of videos: clear lines 0.89 to 0.96,
+# fine print 0.68 and 0.76 with slips in its figures; a blurred leaflet: 0.75 and "없는" where "있는" is printed).
 _SURE_FIGURES = 0.8
 # Half of the 3-grams of a phrase on one page are no chance (absent ones 0.38 at most, vision.md 6): where likeness
 # finds no place all the same, the phrase may stand there in pieces.
@@ -52,7 +52,7 @@ class PhraseFinding:
     `lines` are those it touches, in order, of two pages where it runs over a page's end; none where it was not found.
     `score` is the likeness 0-1 of the place, or of the nearest one; `coverage` the share of the phrase's 3-grams in
     those lines, or on the page that has most; `read_as` the text there. `rests_on` are the numbers of the pages that
-    were gone through, `further_places` the places that say the same beside the one told.
+    were gone through, `further_places` the places of that source that say the same beside the one told.
     """
 
     phrase: str
@@ -174,8 +174,20 @@ class _Search:
             others = others or sighting is None
             touched = tuple(lines.lines[line] for line in sighting.lines) if sighting else ()
             if sighting and _belongs(touched, lines, passage):
-                found.append(_Place(_believed(sighting, touched, passage), passage.source, touched))
+                found.append(_Place(self._believed(sighting, touched, passage), passage.source, touched))
         return found, others
+
+    def _believed(self, sighting: Sighting, touched: Sequence[PhraseLine], passage: Passage) -> Sighting:
+        """The sighting; for review where lines may not belong together, or a figure or negation is hard to read."""
+        if sighting.state == "review":
+            return sighting
+        reason = ""
+        sure = min((one.line.confidence for one in touched if one.line.confidence is not None), default=1.0)
+        if strangers_between(touched, passage):
+            reason = "other lines stand in the middle of it; a person has to look"
+        elif sure < _SURE_FIGURES and (sighting.state == "altered" or says_exactly(self._judged.phrase)):
+            reason = "the print is hard to read, and its numbers or negations may be others; a person has to look"
+        return replace(sighting, state="review", reason=reason) if reason else sighting
 
     def places(self, state: str) -> list[_Place]:
         """The places of a state, the best first."""
@@ -199,17 +211,6 @@ def _belongs(touched: Sequence[PhraseLine], lines: Passage, passage: Passage) ->
     if passage.seam and not crosses_pages(touched):
         return False
     return lines is passage or not joined(touched, passage)
-
-
-def _believed(sighting: Sighting, touched: Sequence[PhraseLine], passage: Passage) -> Sighting:
-    """The sighting; for review where lines may not belong together, or other figures are hard to read."""
-    if sighting.state != "review" and strangers_between(touched, passage):
-        return replace(sighting, state="review", reason="other lines stand in the middle of it; a person has to look")
-    sure = min((one.line.confidence for one in touched if one.line.confidence is not None), default=1.0)
-    if sighting.state == "altered" and sure < _SURE_FIGURES:
-        reason = "the print is hard to read, and other numbers or negations were read; a person has to look"
-        return replace(sighting, state="review", reason=reason)
-    return sighting
 
 
 def _found(judged: JudgedPhrase, search: _Search, unsure: str) -> PhraseFinding | None:
@@ -236,7 +237,7 @@ def _found(judged: JudgedPhrase, search: _Search, unsure: str) -> PhraseFinding 
         coverage=round(best.sighting.coverage, 3),
         read_as=best.sighting.read_as,
         differences=best.sighting.differences,
-        further_places=len({place.lines for place in told}) - 1,
+        further_places=len({place.lines for place in told if place.source == best.source}) - 1,
     )
 
 

@@ -13,15 +13,24 @@ from collections.abc import Sequence
 
 from sam2_mcp_worker.checks.phrase_tokens import Token, tokens_of
 
+# A line of print is shorter. A text may be one line of megabytes: such ones are not kept.
+_KEPT_CHARS = 500
 
-# Lines and single characters of one long video; an entry is some 300 bytes.
-@functools.lru_cache(maxsize=32768)
+
 def letters(text: str) -> str:
     """What is compared: NFKC, without case, white space and invisible characters; Hangul syllables taken apart."""
+    return _kept_letters(text) if len(text) <= _KEPT_CHARS else _letters(text)
+
+
+def _letters(text: str) -> str:
     composed = composed_of(text).casefold()
     if not composed.isprintable():  # of what is not, most is invisible; the rest is told apart slowly
         composed = "".join(char for char in composed if unicodedata.category(char) not in ("Cf", "Cc"))
     return unicodedata.normalize("NFD", "".join(composed.split()))
+
+
+# Lines and single characters of one long video; an entry is some 300 bytes.
+_kept_letters = functools.lru_cache(maxsize=32768)(_letters)
 
 
 def composed_of(text: str) -> str:
@@ -37,6 +46,7 @@ class LetterLines:
         parts = [letters(line) for line in lines]
         self._letter_starts = list(itertools.accumulate(map(len, parts), initial=0))
         self.letters = "".join(parts)
+        self._long_lines: dict[int, tuple[int, ...]] = {}
 
     @functools.cached_property
     def text(self) -> str:
@@ -72,7 +82,15 @@ class LetterLines:
     def character_of(self, letter: int) -> int:
         """The index in `text` of the character that a letter comes from."""
         line = self.line_of(letter)
-        return self._text_starts[line] + _characters_of(self._texts[line])[letter - self._letter_starts[line]]
+        return self._text_starts[line] + self._characters_of(line)[letter - self._letter_starts[line]]
+
+    def _characters_of(self, line: int) -> tuple[int, ...]:
+        text = self._texts[line]
+        if len(text) <= _KEPT_CHARS:
+            return _kept_characters_of(text)
+        if line not in self._long_lines:
+            self._long_lines[line] = _characters_of(text)
+        return self._long_lines[line]
 
     def tokens_between(self, first: int, last: int) -> list[Token]:
         """The tokens that lie between two letters, or reach over one of them."""
@@ -80,7 +98,9 @@ class LetterLines:
         return [token for token in self.tokens if token.end > start and token.start <= end]
 
 
-@functools.lru_cache(maxsize=2048)  # lines around the phrases of one document
 def _characters_of(text: str) -> tuple[int, ...]:
     """For each letter of a line in NFKC, the index of the character it comes from."""
     return tuple(index for index, char in enumerate(text) for _ in letters(char))
+
+
+_kept_characters_of = functools.lru_cache(maxsize=2048)(_characters_of)  # lines around the phrases of one document

@@ -23,7 +23,7 @@ from sam2_mcp_worker.checks.phrase_places import (
 )
 from sam2_mcp_worker.checks.phrase_slips import certainly_other
 from sam2_mcp_worker.checks.phrase_tokens import differences, opposed, turning
-from sam2_mcp_worker.checks.phrase_wording import Alignment
+from sam2_mcp_worker.checks.phrase_wording import AFFIRMATIONS, Alignment
 from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, SHORT_LETTERS, Phrase, present_from
 
 # Text that was not read but stands in the file has no slips: what is less alike is another wording (mission.md).
@@ -91,6 +91,11 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
         state = "review" if reason else "present"
     said = () if state == "present" else (*unlike, *after, *others)
     return Sighting(state, reason, place.score, laid.context, covered, laid.lines, read_as, said)
+
+
+def says_exactly(phrase: Phrase) -> bool:
+    """Whether a phrase has what a single misread letter turns into something else: numbers, negations, "있"."""
+    return bool(phrase.tokens) or any(char in AFFIRMATIONS for char in phrase.text)
 
 
 def _turned_perhaps(phrase: Phrase, page: LetterLines, first: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sam2_mcp_worker.checks.phrase_coverage import grams_of
-from sam2_mcp_worker.checks.phrase_letters import LetterLines
+from sam2_mcp_worker.checks.phrase_letters import LetterLines, letters
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source
 
 # Of a page's end and of the beginning of the next one that many lines are read together: the longest wording known has
@@ -76,7 +76,8 @@ def seams_of(reading: Reading) -> Iterator[Passage]:
 def _by_source(page: ReadPage) -> list[Passage]:
     lines: dict[Source, list[PhraseLine]] = {}
     for index, line in enumerate(page.lines):
-        lines.setdefault(line.source, []).append(PhraseLine(page.number, index, line))
+        if letters(line.text):
+            lines.setdefault(line.source, []).append(PhraseLine(page.number, index, line))
     return [Passage(source, found) for source, found in lines.items()]
 
 

@@ -12,15 +12,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sam2_mcp_worker.checks.phrase_tokens import Token
-from sam2_mcp_worker.checks.phrase_wording import Alignment
+from sam2_mcp_worker.checks.phrase_wording import AFFIRMATIONS, Alignment
 
 # A syllable that was misread keeps some of its letters ("않" as "앉", "무" as "모").
 _MISREAD_KEPT = 0.33
 # A syllable that was misread as a negation keeps half of them ("보" as "못"); of "있", "없" keeps a third.
 _MISREAD_AS_NEGATION = 0.5
 _UNITS = frozenset("십백천만억조")
-# What stands in the place of a negation that is not there.
-_AFFIRMATION = "있"
 
 
 @functools.lru_cache(maxsize=16384)  # there are 11,172
@@ -76,6 +74,6 @@ def _certainly_lost(token: Token, laid: Alignment) -> bool:
     stands = laid.stands_for(token)
     if not token.negation:
         return False
-    if not stands or _AFFIRMATION in stands:
+    if not stands or AFFIRMATIONS & set(stands):
         return True
     return laid.kept(token) < _MISREAD_KEPT and odd_share(laid.text) == 0.0

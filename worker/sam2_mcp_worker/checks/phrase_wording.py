@@ -30,7 +30,7 @@ _NEAR_NEGATION = 3
 # Particles may be others by the rules of spelling or by habit; they change no meaning.
 _PARTICLES = frozenset("은는이가을를와과의에도로")
 # One syllable says yes or no: misread, it may have been the other one ("없" read as "엇").
-_AFFIRMATIONS = frozenset("있")
+AFFIRMATIONS = frozenset("있")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def _gaps(wanted: Sequence[Syllable], kept: Sequence[float], slips: bool) -> lis
             bad |= {index, index + 1}
         if index == last - 1 and all(open_[index : index + 2]) and sum(pair) / 2 < _ENDING_KEPT:
             bad |= {index, index + 1}
-        if slips and wanted[index].char in _AFFIRMATIONS and kept[index] < 1.0:
+        if slips and wanted[index].char in AFFIRMATIONS and kept[index] < 1.0:
             bad.add(index)
         if not slips and open_[index] and kept[index] < _KEPT_LEAST and wanted[index].char not in _PARTICLES:
             bad.add(index)

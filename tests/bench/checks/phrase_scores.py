@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from rapidfuzz import fuzz
 
 from sam2_mcp_worker.checks.phrase_decoys import judged_phrases
 from sam2_mcp_worker.checks.phrase_judge import judge_phrases
-from sam2_mcp_worker.checks.phrases import likeness, match_phrase, phrase_of
+from sam2_mcp_worker.checks.phrases import REVIEW_MARGIN, likeness, match_phrase, phrase_of
 from sam2_mcp_worker.checks.reading import Reading
 
 Verdict = tuple[str, float, str]
@@ -82,9 +84,12 @@ def by_match(phrases: Sequence[str], reading: Reading) -> list[Verdict]:
     ]
 
 
-def by_judge(phrases: Sequence[str], reading: Reading) -> list[Verdict]:
-    """The judge of check_phrases."""
-    found = judge_phrases(judged_phrases(phrases), reading)
+def by_judge(phrases: Sequence[str], reading: Reading, present_at: float | None = None) -> list[Verdict]:
+    """The judge of check_phrases; with one likeness for all phrases instead of each its own, to see what it decides."""
+    judged = judged_phrases(phrases)
+    if present_at is not None:
+        judged = tuple(replace(one, present_at=present_at, absent_below=present_at - REVIEW_MARGIN) for one in judged)
+    found = judge_phrases(judged, reading)
     return [
         (finding.state, finding.score, f"{finding.read_as} {finding.differences} {finding.reason}") for finding in found
     ]
@@ -96,6 +101,11 @@ JUDGES: dict[str, Judge] = {
     "match_phrase": by_match,
     "judge_phrases": by_judge,
 }
+
+
+# The judge with one threshold for all phrases.
+THRESHOLDS = (0.50, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80)
+SWEEP: dict[str, Judge] = {f"judge_phrases at {at:.2f}": partial(by_judge, present_at=at) for at in THRESHOLDS}
 
 
 def _plain(text: str) -> str:

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -28,7 +27,9 @@ import numpy as np
 from tests.bench.checks import noise
 from tests.bench.checks.held_out import held_out_leaflet
 from tests.bench.checks.leaflets import Leaflet, leaflet, printed_reading, read_by_ocr
-from tests.bench.checks.phrase_scores import JUDGES, SCORES, text_of
+from tests.bench.checks.phrase_outcome import CLEAN, JUDGE, STATES, TRUTHS, Condition, Outcome, short_of
+from tests.bench.checks.phrase_scores import JUDGES, SCORES, SWEEP, text_of
+from tests.bench.checks.phrase_tables import shown
 from tests.bench.claude.command import finish, options
 from tests.bench.ocr import pages
 from tests.bench.ocr.pages import Page
@@ -38,53 +39,8 @@ from sam2_mcp_worker.engines import local_ocr_child
 from sam2_mcp_worker.engines.local_ocr import child_config
 from sam2_mcp_worker.settings import Settings
 
-TRUTHS = ("present", "altered", "absent")
-STATES = ("present", "altered", "review", "missing", "cannot_tell")
-# Half of them print one side of the pairs, half the other.
-SEEDS = 6
+SEEDS = 6  # half of them print one side of the pairs, half the other
 SHARES = (0.0, 0.15, 0.30, 0.45)
-CLEAN = "OCR, 150 dpi"
-ALTERED_FOUND = 0.95
-NEVER_PRESENT_UP_TO = 0.30
-JUDGE = "judge_phrases"
-
-Readings = Iterator[tuple[Leaflet, Reading]]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A way in which leaflets are read. `slips` is the share of syllables that are wrong, on purpose."""
-
-    name: str
-    read: Callable[[Leaflet], Reading]
-    slips: float = 0.0
-
-
-@dataclass
-class Outcome:
-    """What became of the phrases of one condition: counts by judge, truth and state, and scores by kind and truth."""
-
-    condition: Condition
-    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    scores: dict[tuple[str, str], list[float]] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
-
-    def count(self, judge: str, truth: str, *states: str) -> int:
-        """How many phrases of a truth got one of the states; of any state when none is named."""
-        return sum(self.counts[judge, truth, state] for state in states or STATES)
-
-    def false_missing(self, judge: str) -> int:
-        """Phrases that are there, with other numbers or without, and were called missing."""
-        return self.count(judge, "present", "missing") + self.count(judge, "altered", "missing")
-
-    def false_present(self, judge: str) -> int:
-        """Phrases that are not there as asked for, and were called present."""
-        return self.count(judge, "altered", "present") + self.count(judge, "absent", "present")
-
-    @property
-    def altered_found(self) -> float:
-        """The share of altered phrases that were called so."""
-        return self.count(JUDGE, "altered", "altered") / self.count(JUDGE, "altered")
 
 
 def slip_conditions() -> list[Condition]:
@@ -124,7 +80,7 @@ def ocr_conditions(kept: Path | None) -> list[Condition]:
 def measure(
     condition: Condition,
     seeds: Sequence[int],
-    judges: Sequence[str] = tuple(JUDGES),
+    judges: Sequence[str] = (*JUDGES, *SWEEP),
     made: Callable[[int], Leaflet] = leaflet,
 ) -> Outcome:
     """Every phrase of every leaflet, by every judge and score."""
@@ -137,24 +93,6 @@ def measure(
                 _judge(outcome, judge, asked, reading, seed)
         _score(outcome, sheet, text_of(reading))
     return outcome
-
-
-def short_of(outcome: Outcome) -> list[str]:
-    """Which bounds were missed."""
-    name, said = outcome.condition.name, []
-    if count := outcome.false_missing(JUDGE):
-        said.append(f"{name}: {count} phrases that are there were called missing")
-    if outcome.condition.slips <= NEVER_PRESENT_UP_TO and (count := outcome.false_present(JUDGE)):
-        said.append(f"{name}: {count} phrases that are not there as asked for were called present")
-    if name == CLEAN and outcome.altered_found < ALTERED_FOUND:
-        said.append(f"{name}: {outcome.altered_found:.1%} of the altered phrases were found")
-    return said
-
-
-def area_under_curve(present: Sequence[float], absent: Sequence[float]) -> float:
-    """How often a present phrase scores higher than an absent one (ties count half)."""
-    wins = sum((one > other) + (one == other) / 2 for one in present for other in absent)
-    return wins / (len(present) * len(absent))
 
 
 def _slipped(slips: Callable[[Random, str, float], str], share: float, sheet: Leaflet) -> Reading:
@@ -177,66 +115,17 @@ _RIGHT = {"present": "present", "altered": "altered", "absent": "missing"}
 
 
 def _judge(outcome: Outcome, judge: str, asked: Sequence[tuple[str, str]], reading: Reading, seed: int) -> None:
-    found = JUDGES[judge]([phrase for _, phrase in asked], reading)
+    found = (JUDGES | SWEEP)[judge]([phrase for _, phrase in asked], reading)
     for (truth, phrase), (state, score, why) in zip(asked, found, strict=True):
         outcome.counts[judge, truth, state] += 1
-        if judge not in ("coverage alone", "likeness alone") and state != _RIGHT[truth]:
-            outcome.wrong.append(
-                f"{outcome.condition.name} #{seed} {judge}: {truth} -> {state} {score:.2f} | {phrase} | {why}"
-            )
+        if judge == JUDGE and state != _RIGHT[truth]:
+            outcome.wrong.append(f"{outcome.condition.name} #{seed}: {truth} -> {state} {score:.2f} | {phrase} | {why}")
 
 
 def _score(outcome: Outcome, sheet: Leaflet, text: str) -> None:
     for truth in TRUTHS:
         for name, score in SCORES.items():
             outcome.scores.setdefault((name, truth), []).extend(score(phrase, text) for phrase in getattr(sheet, truth))
-
-
-def shown(outcomes: Sequence[Outcome]) -> str:
-    """Tables in Markdown: states by truth for each judge, each score's separation, and what thresholds would do."""
-    parts = [table for judge in JUDGES for table in ("", f"### {judge}", "", *_states_table(outcomes, judge))]
-    parts += ["", "### Separation of present and absent phrases", "", *_separation_table(outcomes)]
-    for name, thresholds in (
-        ("3-gram coverage", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)),
-        ("partial ratio, letters", (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)),
-    ):
-        parts += ["", f"### Thresholds of {name}", "", *_threshold_table(outcomes, name, thresholds)]
-    return "\n".join(parts)
-
-
-def _states_table(outcomes: Sequence[Outcome], judge: str) -> Iterator[str]:
-    yield "| reading | truth | present | altered | review | missing | cannot tell |"
-    yield "|---|---|--:|--:|--:|--:|--:|"
-    for outcome in outcomes:
-        for truth in TRUTHS:
-            counts = " | ".join(str(outcome.count(judge, truth, state)) for state in STATES)
-            yield f"| {outcome.condition.name} | {truth} | {counts} |"
-
-
-def _separation_table(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield "| reading | " + " | ".join(f"{name}: present min / absent max, AUC" for name in SCORES) + " |"
-    yield "|---|" + "---|" * len(SCORES)
-    for outcome in outcomes:
-        cells = []
-        for name in SCORES:
-            present, absent = outcome.scores[name, "present"], outcome.scores[name, "absent"]
-            cells.append(f"{min(present):.2f} / {max(absent):.2f}, {area_under_curve(present, absent):.4f}")
-        yield f"| {outcome.condition.name} | {' | '.join(cells)} |"
-
-
-def _threshold_table(outcomes: Sequence[Outcome], name: str, thresholds: Sequence[float]) -> Iterator[str]:
-    """Of each threshold alone: present phrases below, absent ones and altered ones at or above it."""
-    yield "| reading | " + " | ".join(f"{threshold:.2f}" for threshold in thresholds) + " |"
-    yield "|---|" + "---|" * len(thresholds)
-    for outcome in outcomes:
-        cells = []
-        for threshold in thresholds:
-            lost = sum(score < threshold for score in outcome.scores[name, "present"])
-            absent, altered = (
-                sum(score >= threshold for score in outcome.scores[name, truth]) for truth in ("absent", "altered")
-            )
-            cells.append(f"{lost} / {absent} / {altered}")
-        yield f"| {outcome.condition.name} | {' | '.join(cells)} |"
 
 
 def _data(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

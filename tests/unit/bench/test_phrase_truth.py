@@ -11,19 +11,11 @@ from hypothesis import strategies as st
 from tests.bench.checks import noise
 from tests.bench.checks.held_out import held_out_leaflet
 from tests.bench.checks.leaflets import Leaflet, leaflet
+from tests.bench.checks.phrase_outcome import CLEAN, JUDGE, Condition, Outcome, area_under_curve, short_of
 from tests.bench.checks.phrase_scores import SCORES, coverage
+from tests.bench.checks.phrase_tables import shown
 from tests.bench.checks.phrase_text import ABSENT, PAIRS
-from tests.bench.checks.phrase_truth import (
-    CLEAN,
-    JUDGE,
-    Condition,
-    Outcome,
-    area_under_curve,
-    measure,
-    short_of,
-    shown,
-    slip_conditions,
-)
+from tests.bench.checks.phrase_truth import measure, slip_conditions
 
 SEEDS = (200, 201)
 

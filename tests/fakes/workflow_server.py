@@ -73,6 +73,8 @@ class FakeWorkflow:
     async def _events(self, run_id: str) -> AsyncIterator[str]:
         for event in self._script(run_id):
             yield f"data: {event if isinstance(event, str) else json.dumps(event, ensure_ascii=False)}\n\n"
+        if self.fault == "breaks":
+            raise ConnectionResetError
         if self.fault == "stalls":
             await asyncio.Event().wait()
 
@@ -90,7 +92,7 @@ class FakeWorkflow:
             yield {"type": "data", "content": piece} | named
             if self.fault in ("mixed_unnamed", "mixed_named"):
                 yield {"type": "data", "content": f"남의 글 {index} ", "meta": {"interaction_id": STRANGER}}
-        if self.fault not in ("cut", "stalls"):
+        if self.fault not in ("cut", "stalls", "breaks"):
             yield {"type": "end", "message": "Stream finished"} | named
 
     def _pieces(self, run_id: str) -> list[str]:
@@ -113,14 +115,20 @@ class FakeWorkflow:
         facts = {"label": self.label, "findings": self.findings} | ({} if run_id is None else {"run": run_id})
         return f"\n```json\n{json.dumps(facts, ensure_ascii=False)}\n```\n"
 
-    async def io_logs(self, interaction_id: str) -> dict[str, Any]:
+    async def io_logs(self, interaction_id: str) -> Any:
+        if self.fault == "log_fails":
+            return JSONResponse({"detail": "no"}, status_code=500)
         # A server whose conversations are shared gives out all that anybody asked.
         key = "default" if self.fault == "shared_conversation" else interaction_id
         turns = self.log.get(key, [])
-        return {"in_out_logs": [{"interaction_id": key, "input_data": {"text": text}} for text in turns]}
+        return {
+            "in_out_logs": [{"interaction_id": key, "input_data": {"result": [{"text": text}, None]}} for text in turns]
+        }
 
     async def listed(self) -> Any:
-        return ["no object"] if self.fault == "tools_odd" else {"tools": [{"name": name} for name in self.tools]}
+        if self.fault == "tools_odd":
+            return ["no object"]
+        return {"tools": None if self.fault == "tools_null" else [{"name": name} for name in self.tools]}
 
 
 @contextmanager

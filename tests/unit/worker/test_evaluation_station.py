@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,18 @@ async def test_an_answer_that_the_client_does_not_wait_for_is_a_timeout(station:
         await session.tools()
         with pytest.raises(RefusedRun, match="timeout: tools/call: no answer from the station"):
             await session.call("check_phrases", arguments)
+
+
+async def test_a_station_that_ends_in_the_middle_of_a_session_is_unreachable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(station_module, "TOOLS_WAIT_S", 0.05)
+    monkeypatch.setattr(station_module, "TOOLS_POLL_S", 0.05)
+    async with AsyncExitStack() as stack:
+        async with running_station(SHORT) as brief:
+            target = StationTarget(
+                str(brief.http.base_url), BridgeCommand(str(SERVER), ("healthy",), {"PATH": PATH}), NamesAsHandles()
+            )
+            session = await stack.enter_async_context(target.session("r"))
+        with pytest.raises(RefusedRun, match="target_unreachable: tools/list"):
+            await session.tools()

@@ -102,6 +102,9 @@ async def test_every_run_has_a_conversation_of_its_own_and_the_input_of_its_case
         ("no_stream", "answer_unreadable"),
         ("stalls", "timeout"),
         ("tools_odd", "answer_unreadable"),
+        ("tools_null", "tools_missing"),
+        ("log_fails", "target_error"),
+        ("breaks", "stream_cut"),
     ],
 )
 async def test_a_planted_fault_is_refused_and_never_scored_as_no_findings(

@@ -98,7 +98,7 @@ class _StationSession:
             with suppress(RefusedRun) if time.monotonic() < give_up_s else nullcontext():
                 result = await self._request("tools/list", {})
                 if result.get("tools") or time.monotonic() >= give_up_s:
-                    return [str(tool["name"]) for tool in result.get("tools", [])]
+                    return [str(tool.get("name")) for tool in result.get("tools") or [] if isinstance(tool, dict)]
             await asyncio.sleep(TOOLS_POLL_S)
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:

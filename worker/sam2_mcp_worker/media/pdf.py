@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ class PdfFile:
     """A PDF on disk and the password that opens it."""
 
     path: Path
-    password: str = ""
+    password: str = field(default="", repr=False)
 
     def _params(self, **more: Any) -> dict[str, Any]:
         return {"path": str(self.path), "password": self.password, **more}

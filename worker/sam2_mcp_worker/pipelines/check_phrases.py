@@ -31,7 +31,7 @@ from sam2_mcp_worker.pipelines.findings_delivery import Place, deliver, from_cur
 from sam2_mcp_worker.pipelines.findings_report import FindingsReport
 from sam2_mcp_worker.pipelines.page_documents import PdfDocument
 from sam2_mcp_worker.pipelines.phrase_check_facts import counted, unread_sentences
-from sam2_mcp_worker.pipelines.phrase_judging import Gathered, Judgement, judge_asked, judge_pack
+from sam2_mcp_worker.pipelines.phrase_judging import Gathered, Judgement, judge_asked, judge_pack, not_judged
 from sam2_mcp_worker.pipelines.phrase_meaning import with_paraphrases
 from sam2_mcp_worker.pipelines.phrase_rows import (
     Row,
@@ -63,6 +63,7 @@ REST_CHARS = 3000
 # Notes and sentences about what was not read; the report has all of them.
 MAX_NOTES = 12
 VERDICT_ORDER = ("not_met", "review", "cannot_tell", "met")
+READING = "the document is still being read"
 JUDGING = "everything is read, the judging still goes on"
 COLUMNS = (
     ("Phrase or rule", "문구 또는 규칙"),
@@ -203,10 +204,10 @@ class _Check:
         began = (self.gathered.main.began_with,)
         judgement = await self._judged(deadline)
         if judgement is None:
-            label = VerdictLabel("none", (JUDGING if self.read_whole else "the document is still being read",))
-            return self._result([], [], 0, [], label, None, to_cursor(TOOL, self.key, Place(began)))
+            why = JUDGING if self.read_whole else READING
+            return self._partial(not_judged(self.asked, self.pack, self.gathered, why), began, why)
         if not self.read_whole:
-            return self._partial(judgement, began)
+            return self._partial(judgement, began, READING)
         judgement = await self._by_meaning(judgement, deadline)
         checks = await self._measured(judgement, deadline)
         findings = self._findings(judgement, checks)
@@ -226,13 +227,13 @@ class _Check:
         cursor = to_cursor(TOOL, self.key, Place(began, delivery.told, delivery.mark)) if waiting else None
         return self._result(list(delivery.items), told, delivery.total - delivery.told, findings, label, report, cursor)
 
-    def _partial(self, judgement: Judgement, began: tuple[str, ...]) -> PhraseCheck:
+    def _partial(self, judgement: Judgement, began: tuple[str, ...], why: str) -> PhraseCheck:
         """As of now: what was found stands, what was not found may stand on what is still to be read."""
         rows = numbered_rows(judgement.rows, ())
         told = [(row, told_row(row, self.pack, self.reading, {})) for row in rows]
         delivery = deliver(told, "", Place(), self._room, lambda one: row_chars(one[1]))
         findings = self._findings(judgement, RuleChecks((), {}))
-        label = VerdictLabel("none", ("the document is still being read",))
+        label = VerdictLabel("none", (why,))
         cursor = to_cursor(TOOL, self.key, Place(began))
         return self._result(list(delivery.items), told, delivery.total - delivery.told, findings, label, None, cursor)
 

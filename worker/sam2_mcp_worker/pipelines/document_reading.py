@@ -68,7 +68,8 @@ class TextDocument:
         self, deadline: Deadline, *, began_with: str = "", retry: bool = True, progress: Progress | None = None
     ) -> ReadDocument:
         """As `Document`."""
-        lines = tuple(ReadLine(line, "text") for line in self.text.splitlines() if line.strip())
+        # Empty ones too: a line is named by its number.
+        lines = tuple(ReadLine(line, "text") for line in self.text.splitlines())
         reading = Reading("text", "line", (ReadPage(1, "done", lines),))
         return ReadDocument(self, reading, Coverage((1,), {1: None}), "text as given")
 

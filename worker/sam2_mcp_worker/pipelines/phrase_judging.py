@@ -109,6 +109,15 @@ def _asked_row(number: int, became: PhraseFinding, rule: PhraseRule | None) -> J
     return JudgedRow(became.phrase, became, rule, finding, asked=True)
 
 
+def not_judged(texts: Sequence[str], pack: RulePack, gathered: Gathered, why: str) -> Judgement:
+    """Every phrase that was asked for, or is in the pack, as one of which nothing is known yet."""
+    if texts:
+        rows = [_asked_row(number, not_heard(text, why), None) for number, text in enumerate(texts, start=1)]
+        return Judgement(tuple(rows))
+    rules = phrases_for(pack, gathered.main.reading.kind)
+    return Judgement(tuple(JudgedRow(rule.texts[0], not_heard(rule.texts[0], why), rule, None) for rule in rules))
+
+
 def judge_pack(pack: RulePack, gathered: Gathered, day: date) -> Judgement:
     """The whole pack, which is that of the day: phrases, stale and forbidden wordings, the mark of the review."""
     reading = gathered.joined

@@ -131,17 +131,26 @@ def _extent(columns: Sequence[Box], rows: Sequence[_Row], at: int, free: Sequenc
 
 def _trimmed(rows: Sequence[_Row], first: int, last: int, columns: Sequence[Box]) -> tuple[int, int]:
     """Without what only stands close: single lines that are no rest of a cell, and a title above the headers."""
-    while last - first > 1 and len(rows[last - 1].lines) == 1 and not _wraps(rows[last - 2], rows[last - 1]):
+    while last - first > 1 and _is_loose(rows[last - 2], rows[last - 1]):
         last -= 1
-    while last - first > 1 and not _is_head(rows[first], columns) and _is_head(rows[first + 1], columns):
+    while last - first > 1 and _is_title(rows[first], rows[first + 1], columns):
         first += 1
     return first, last
+
+
+def _is_loose(above: _Row, row: _Row) -> bool:
+    return len(row.lines) == 1 and not _wraps(above, row)
+
+
+def _is_title(row: _Row, below: _Row, columns: Sequence[Box]) -> bool:
+    return _is_head(below, columns) and not _is_head(row, columns)
 
 
 def _is_head(row: _Row, columns: Sequence[Box]) -> bool:
     """Whether it has a text without numbers above every column."""
     covered = {column for line in row.lines for column in _columns_of(columns, line)}
-    return len(covered) == len(columns) and not any(_is_number(line.text) for line in row.lines[1:])
+    numbers = [line for line in row.lines[1:] if _is_number(line.text)]
+    return len(covered) == len(columns) and not numbers
 
 
 def _goes_on(columns: Sequence[Box], rows: Sequence[_Row], at: int, new: int) -> bool:

@@ -279,8 +279,8 @@ class Settings(BaseSettings):
     whisper_threads: int = Field(0, ge=0, le=64, description="Threads of local Whisper; 0 means one per core.")
     rule_pack: str = Field(
         "korean_insurance_ads",
-        description="Rule pack whose labels inspect_image looks for when a call names none: a name, or the path of a "
-        ".toml (docs/rule-packs.md).",
+        description="Rule pack that check_phrases and check_figures judge by, and whose labels are looked for where a "
+        "call names none: a name, or the path of a .toml (docs/rule-packs.md).",
     )
     max_image_block_bytes: int = Field(
         700 * 1024, ge=1024, description="Most bytes of one picture or sound inside a result; larger ones are links."

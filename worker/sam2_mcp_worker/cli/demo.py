@@ -23,7 +23,7 @@ STATION = Path(__file__).resolve().parents[3] / "deploy" / "station" / "main.py"
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Declare the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "demo", help="read a made-up nine-page leaflet through station, bridge and worker"
+        "demo", help="read and judge a made-up nine-page leaflet through station, bridge and worker"
     )
     parser.add_argument("--source", type=Path, help="a PDF or image of yours instead of the leaflet")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for the report and the logs")
@@ -33,6 +33,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print progress on stderr and the table on stdout; 1 when a page was lost."""
+    from sam2_mcp_worker.demo.judging import verdicts
     from sam2_mcp_worker.demo.walk import table, walk
     from sam2_mcp_worker.demo.weights import weights_for_demo
 
@@ -51,14 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     if (out_dir / "data").exists():
         say(f"what earlier runs read is kept in {arguments.out}/data and answered at once; delete it to read afresh")
-    source, picture, cut_out = _inputs(arguments.source, out_dir, say)
+    source, picture, cut_out, filed = _inputs(arguments.source, out_dir, say)
     models_dir = weights_for_demo(Settings(), say) if cut_out is not None else None
-    result = walk(source, picture, arguments.station.resolve(), out_dir, say, cut_out=cut_out, models_dir=models_dir)
+    station = arguments.station.resolve()
+    result = walk(source, picture, station, out_dir, say, cut_out=cut_out, filed=filed, models_dir=models_dir)
     accounted = sorted(page["page_number"] for page in result.pages)
     if arguments.json:
         sys.stdout.write(json.dumps(dataclasses.asdict(result), ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(f"{table(result)}\n\n" if result.pages else "")
+        sys.stdout.write(f"{verdicts(result.phrases, result.rules, result.figures)}\n\nlabel: {result.label}\n\n")
         sys.stdout.write(
             f"longest call {max(result.calls_s)} s of 27; worker and children {result.idle_mb} MB idle, "
             f"{result.peak_mb} MB at their peaks; {time.monotonic() - started_s:.1f} s in all\n"
@@ -67,13 +70,14 @@ def run(arguments: argparse.Namespace) -> int:
     return int(accounted != list(range(1, result.page_count + 1)))
 
 
-def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | None, CutOut | None]:
+def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | None, CutOut | None, Path | None]:
     if source is not None:
         if not source.is_file():
             raise WorkerError("source_missing", f"{source} is not a file", next_step="give the path of a PDF or image")
-        return source, None, None
+        return source, None, None, None
     try:
         from sam2_mcp_worker.demo.cut_out import CutOut, box_px
+        from sam2_mcp_worker.demo.filed import write_filed
         from sam2_mcp_worker.demo.fonts import find_fonts
         from sam2_mcp_worker.demo.leaflet import make_leaflet
         from sam2_mcp_worker.demo.leaflet_pictures import UMBRELLA_PT, banner_picture, cover_page
@@ -89,4 +93,6 @@ def _inputs(source: Path | None, out_dir: Path, say: Any) -> tuple[Path, Path | 
     banner, cover = out_dir / "banner.jpg", out_dir / "cover.jpg"
     banner.write_bytes(banner_picture(find_fonts()).jpeg())
     cover.write_bytes(cover_page(find_fonts()).jpeg())
-    return leaflet, banner, CutOut(cover, box_px(UMBRELLA_PT, PRINT_DPI / POINTS_PER_INCH), "umbrella")
+    filed = out_dir / "filed.xlsx"
+    say(f"workbook made: {filed.name}, to hold the figures against; {write_filed(filed)}")
+    return leaflet, banner, CutOut(cover, box_px(UMBRELLA_PT, PRINT_DPI / POINTS_PER_INCH), "umbrella"), filed

@@ -22,6 +22,8 @@ Say = Callable[[str], None]
 class DemoResult:
     """What the walk found; `pages` are the rows of the table, `calls_s` the time of every tool call.
 
+    `phrases`, `rules` and `figures` are as the judges tell them.
+
     `cut_out` tells the engine, the mask and what became of the redaction, or why there was none.
     """
 
@@ -32,6 +34,10 @@ class DemoResult:
     page_count: int = 0
     coverage: dict[str, Any] = field(default_factory=dict)
     pages: list[dict[str, Any]] = field(default_factory=list)
+    phrases: list[dict[str, Any]] = field(default_factory=list)
+    rules: list[dict[str, Any]] = field(default_factory=list)
+    figures: list[dict[str, Any]] = field(default_factory=list)
+    label: str = ""
     lines_of_image: int = 0
     idle_mb: int = 0
     peak_mb: int = 0

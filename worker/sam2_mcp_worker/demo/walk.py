@@ -1,7 +1,7 @@
 """The demo: the agent's road from end to end, on real programs, with no key.
 
 leaflet -> worker /files -> station session -> bridge -> worker: get_status, inspect_pdf (cursor to the end), read_text,
-and, where an engine for masks is there, segment_image and redact_media
+where an engine for masks is there segment_image and redact_media, then check_phrases and check_figures
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from sam2_mcp_worker.demo.cut_out import CutOut, cut_and_redact
+from sam2_mcp_worker.demo.judging import judge
 from sam2_mcp_worker.demo.processes import free_port, memory_mb, program, python_command, wait_until_ready
 from sam2_mcp_worker.demo.session import DemoResult, Say, StationSession, fetch, upload
 from sam2_mcp_worker.errors import WorkerError
@@ -30,9 +31,11 @@ def walk(
     say: Say,
     *,
     cut_out: CutOut | None = None,
+    filed: Path | None = None,
     models_dir: Path | None = None,
 ) -> DemoResult:
-    """Run the whole road for one file, one more picture for read_text, and an object to cut out and redact.
+    """Run the whole road for one file, one more picture for read_text, an object to cut out and redact, and a document
+    to hold the file's figures against.
 
     `models_dir` is where weights may lie; the worker's other data are the demo's own.
 
@@ -61,9 +64,10 @@ def walk(
             with httpx.Client(base_url=station_url, trust_env=False, timeout=10) as client:
                 try:
                     session = open_session(client, worker_url, result, say)
-                    _use_tools(session, source, picture, worker_url, out_dir, result, say)
+                    handle = _use_tools(session, source, picture, worker_url, out_dir, result, say)
                     if cut_out is not None:
                         cut_and_redact(session, worker_url, cut_out, out_dir, say)
+                    judge(session, worker_url, handle, filed, out_dir, say)
                 except httpx.HTTPError as error:
                     logs = f"see worker.log and station.log in {out_dir}"
                     raise WorkerError("demo_no_answer", f"no answer: {error}", next_step=logs) from error
@@ -97,19 +101,22 @@ def _use_tools(
     out_dir: Path,
     result: DemoResult,
     say: Say,
-) -> None:
+) -> str:
+    """Read everything; the handle of the source."""
     status = session.call("get_status", {})
     say(f"get_status: ready={status['ready']}, {status['engines'][0]['identity']}")
+    handle = upload(worker_url, source)
     if _is_pdf(source):
-        _inspect(session, upload(worker_url, source), worker_url, out_dir, result, say)
+        _inspect(session, handle, worker_url, out_dir, result, say)
     else:
         picture = source
     if picture is not None:
-        lines = _read(session, upload(worker_url, picture), result, say)
+        lines = _read(session, handle if picture == source else upload(worker_url, picture), result, say)
         result.lines_of_image = len(lines)
         text = out_dir / "picture.txt"
         text.write_text("".join(f"{line['text']}\n" for line in lines), encoding="utf-8")
         result.files.append(str(text))
+    return handle
 
 
 def _is_pdf(path: Path) -> bool:

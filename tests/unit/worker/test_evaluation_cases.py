@@ -163,11 +163,21 @@ def test_verdicts_while_the_reading_goes_on_are_not_findings() -> None:
     early = {"coverage": {"done": 4}, "phrases": [{"phrase": "가", "state": "cannot_tell"}]}
     late = [
         {"coverage": {"done": 9}, "phrases": [{"phrase": "가", "state": "present"}], "rules": []},
-        {"coverage": {"done": 9}, "rules": [{"kind": "review_seal", "rule": "seal.number", "verdict": "review"}]},
+        {
+            "coverage": {"done": 9},
+            "rules": [
+                {"kind": "review_seal", "rule": "seal.number", "verdict": "review"},
+                {"kind": "file_defect", "rule": "files.fonts_embedded", "verdict": "not_met"},
+                {"kind": "file_defect", "rule": "files.cut_off_allowed", "verdict": "met"},
+            ],
+        },
     ]
     assert settled("check_phrases", [early, *late]) == late
     assert settled("inspect_pdf", [early, *late]) == [early, *late]
-    assert observed(RULES["check_phrases"], late) == (Observed("review_seal_review", "seal.number"),)
+    assert observed(RULES["check_phrases"], late) == (
+        Observed("file_defect", "files.fonts_embedded"),
+        Observed("review_seal_review", "seal.number"),
+    )
 
 
 def test_a_finding_is_named_by_the_first_field_that_is_there() -> None:

@@ -23,11 +23,9 @@ RULES: dict[str, tuple[ObserveRule, ...]] = {
             about="{rule|phrase}",
             where={"state": ["altered", "missing", "review", "cannot_tell"]},
         ),
+        ObserveRule(each="rules", kind="{kind}", about="{rule}", where={"verdict": ["not_met"]}),
         ObserveRule(
-            each="rules",
-            kind="{kind}_{verdict}",
-            about="{rule}",
-            where={"verdict": ["not_met", "review", "cannot_tell"]},
+            each="rules", kind="{kind}_{verdict}", about="{rule}", where={"verdict": ["review", "cannot_tell"]}
         ),
     ),
     "check_figures": (

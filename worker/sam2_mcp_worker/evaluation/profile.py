@@ -8,22 +8,27 @@ WorkflowRequest; events `data`, `end`, `error`, `cancelled`; GET io_logs). Newer
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sam2_mcp_worker.checks.findings import FindingKind
+from sam2_mcp_worker.checks.verdict import LabelName
 
 RUN_MARK = "{run_id}"
 INPUT_MARK = "{input}"
 
 # What the agent is asked to end with, so that its answer can be read without guessing.
-ANSWER_FORM = """
+ANSWER_FORM = f"""
 
-실행 번호 / run: {run_id}
+실행 번호 / run: {RUN_MARK}
 심의 의견을 300자 이상으로 설명한 다음, 마지막에 아래 형식의 JSON 블록 하나를 그대로 붙이세요.
 After an explanation of at least 300 characters, end with exactly one JSON block of this form:
 ```json
-{"run": "{run_id}", "label": "approve | conditional | reject | none", "findings": [{"kind": "...", "about": "..."}]}
-```"""
+{{"run": "{RUN_MARK}", "label": "{" | ".join(get_args(LabelName))}", "findings": [{{"kind": "...", "about": "..."}}]}}
+```
+kind: {", ".join(get_args(FindingKind))}
+about: 문구, 숫자 또는 규칙 하나를 그대로 / the one phrase, figure or rule, word for word"""
 
 
 class WorkflowProfile(BaseModel):

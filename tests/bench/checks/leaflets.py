@@ -20,7 +20,7 @@ from tests.bench.ocr import pages
 from tests.bench.ocr.pages import A4_PX, Page, Rect, Writer
 from tests.bench.ocr.run import read_page
 
-from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Unread
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source, Unread
 from sam2_mcp_worker.media.level_boxes import order_of_lines
 
 MARGIN_PX = 80
@@ -52,12 +52,12 @@ def leaflet(seed: int) -> Leaflet:
     return Leaflet(seed, laid_out(chance, sentences, broken), printed, others)
 
 
-def printed_reading(leaflet: Leaflet, slips: Callable[[str], str] = str) -> Reading:
+def printed_reading(leaflet: Leaflet, slips: Callable[[str], str] = str, source: Source = "ocr") -> Reading:
     """What a reader gives whose lines are those that were printed, apart from the slips."""
     done = []
     for number, page in enumerate(leaflet.pages, start=1):
         lines = tuple(
-            ReadLine(slips(text.text), "ocr", text.box_xyxy_px, float(text.size_px), 0.9) for text in page.texts
+            ReadLine(slips(text.text), source, text.box_xyxy_px, float(text.size_px), 0.9) for text in page.texts
         )
         done.append(ReadPage(number, "done", lines, size=(float(page.size_px[0]), float(page.size_px[1]))))
     return Reading("pdf", "px", tuple(done))

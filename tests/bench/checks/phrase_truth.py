@@ -44,11 +44,11 @@ SHARES = (0.0, 0.15, 0.30, 0.45)
 
 
 def slip_conditions() -> list[Condition]:
-    """The printed lines with slips."""
-    made: list[Condition] = []
+    """The printed lines as a text layer has them, and with slips."""
+    made = [Condition("text layer", lambda sheet: printed_reading(sheet, source="text_layer"))]
     for kind, slips in (("look-alike", noise.look_alike), ("any", noise.any_syllable)):
         for share in SHARES if kind == "look-alike" else SHARES[1:]:
-            name = f"{share:.0%} {kind} syllables" if share else "as printed"
+            name = f"{share:.0%} {kind} syllables" if share else "OCR without slips"
             made.append(Condition(name, partial(_slipped, slips, share), share))
     return made
 

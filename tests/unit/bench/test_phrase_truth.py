@@ -20,26 +20,27 @@ from tests.bench.checks.phrase_truth import measure, slip_conditions
 SEEDS = (200, 201)
 
 
-@pytest.fixture(scope="module", params=[leaflet, held_out_leaflet])
+@pytest.fixture(scope="module", params=[(leaflet, SEEDS), (held_out_leaflet, SEEDS[:1])], ids=["pairs", "held-out"])
 def outcomes(request: pytest.FixtureRequest) -> list[Outcome]:
-    made: Callable[[int], Leaflet] = request.param
-    conditions = [condition for condition in slip_conditions() if "any" not in condition.name]
-    return [measure(condition, SEEDS, judges=(JUDGE,), made=made) for condition in conditions]
+    made: Callable[[int], Leaflet]
+    made, seeds = request.param
+    conditions = [one for one in slip_conditions() if "any" not in one.name and one.slips != 0.15]
+    return [measure(condition, seeds, judges=(JUDGE,), made=made) for condition in conditions]
 
 
 def test_what_is_there_is_never_missing_and_what_is_not_is_never_present(outcomes: list[Outcome]) -> None:
     assert [short_of(outcome) for outcome in outcomes] == [[]] * 4
     assert [outcome.false_missing(JUDGE) for outcome in outcomes] == [0] * 4
-    assert sum(outcome.count(JUDGE, truth) for outcome in outcomes for truth in ("present", "absent")) > 500
+    assert sum(outcome.count(JUDGE, truth) for outcome in outcomes for truth in ("present", "absent")) > 300
 
 
 def test_without_slips_all_that_is_there_is_present_and_nearly_all_that_is_altered_is_told(
     outcomes: list[Outcome],
 ) -> None:
-    clean = outcomes[0]
-    assert clean.count(JUDGE, "present", "present") == clean.count(JUDGE, "present")
-    assert clean.altered_found >= 0.95
-    assert clean.count(JUDGE, "absent", "present", "altered") == 0
+    for clean in outcomes[:2]:
+        assert clean.count(JUDGE, "present", "present") == clean.count(JUDGE, "present")
+        assert clean.altered_found >= 0.95
+        assert clean.count(JUDGE, "absent", "present", "altered") == 0
 
 
 def test_the_bounds_are_told_when_they_are_missed() -> None:
@@ -56,12 +57,12 @@ def test_the_bounds_are_told_when_they_are_missed() -> None:
 
 
 def test_each_score_parts_what_is_there_from_what_is_not_and_the_tables_say_how_well(outcomes: list[Outcome]) -> None:
-    clean = outcomes[0]
+    clean = outcomes[1]
     for name in SCORES:
         assert area_under_curve(clean.scores[name, "present"], clean.scores[name, "absent"]) > 0.99
     assert area_under_curve([1.0, 0.5], [0.5, 0.0]) == 0.875
     tables = shown(outcomes)
-    assert f"| as printed | present | {clean.count(JUDGE, 'present')} | 0 | 0 | 0 | 0 |" in tables
+    assert f"| OCR without slips | present | {clean.count(JUDGE, 'present')} | 0 | 0 | 0 | 0 |" in tables
     assert coverage("보험금을 지급합니다", "보험금을 지급") == 4 / 7
 
 

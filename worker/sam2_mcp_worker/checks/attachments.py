@@ -58,8 +58,15 @@ def listed_names(reading: Reading, words: Sequence[str]) -> tuple[ListedName, ..
 
 
 def _names(text: str) -> list[str]:
-    parts = (_COPIES.sub("", _ITEM.sub("", part)).strip(" .:：\"'()[]「」") for part in _BETWEEN.split(text))
+    parts = (_without_copies(_ITEM.sub("", part)).strip(" .:：\"'()[]「」") for part in _BETWEEN.split(text))
     return [part for part in parts if _MIN_NAME_CHARS <= len(part) <= _MAX_NAME_CHARS]
+
+
+def _without_copies(part: str) -> str:
+    """Without what ends a list: "약관 1부. 끝." """
+    while (shorter := _COPIES.sub("", part)) != part:
+        part = shorter
+    return part
 
 
 def attachment_findings(

@@ -7,7 +7,7 @@ backgrounds run off a page on purpose and are left alone. Knows no text.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from sam2_mcp_worker.media.pixels import PixelFile
 Pixels = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 Box = tuple[int, int, int, int]
+Trace = tuple[int, int]
 
 # Of 255 in any channel, against the ground: less is the noise of paper and JPEG.
 INK = 40
@@ -25,14 +26,16 @@ INK = 40
 SAMPLED_PIXELS = 2_000_000
 # An edge of which less has one colour is a picture or a background that runs off the page.
 GROUND_SHARE = 0.6
-# What is cut shows its shape within so much of the picture's longer side: 3 mm of an A4 page.
-DEPTH_SHARE = 0.01
+# What is cut shows its shape within so much of the picture's longer side: 9 mm of an A4 page, print of 25 pt.
+DEPTH_SHARE = 0.03
 MIN_DEPTH_PX = 8
 # A band keeps its sides within so many pixels: smoothing, JPEG.
 STRAIGHT_PX = 2
 # Shorter traces on an edge are specks.
-MIN_TRACE_PX = 3
-# Traces nearer than this belong to one thing (letters of a line), in depths.
+MIN_TRACE_PX = 2
+# Strokes of letters end as straight as marks for folding do; a mark stands alone, with nothing this near, in depths.
+ALONE_DEPTHS = 0.5
+# Traces nearer than this belong to one thing (letters and words of a line), in depths.
 JOINED_DEPTHS = 2
 MAX_CUTS = 5
 
@@ -68,7 +71,7 @@ def ink_share(rgb: Pixels) -> float:
 def coloured_sides(rgb: Pixels, box: tuple[int, ...]) -> dict[str, float]:
     """For each side of a box the share of its outermost two rows of pixels that are not white."""
     height, width = rgb.shape[:2]
-    x0, y0, x1, y1 = max(0, box[0]), max(0, box[1]), min(width, box[2]), min(height, box[3])
+    x0, y0, x1, y1 = max(0, box[0]), max(0, box[1]), max(0, min(width, box[2])), max(0, min(height, box[3]))
     part = rgb[y0:y1, x0:x1]
     sides = {"top": part[:2], "bottom": part[-2:], "left": part[:, :2], "right": part[:, -2:]}
     return {
@@ -82,8 +85,8 @@ def cuts(rgb: Pixels, ignored: list[tuple[int, ...]]) -> list[tuple[str, Box]]:
     depth = max(MIN_DEPTH_PX, round(DEPTH_SHARE * max(rgb.shape[:2])))
     found: list[tuple[str, Box]] = []
     for side, strip in _strips(rgb, depth).items():
-        traces = [trace for trace in cut_traces(strip) if not _in_picture(_box(side, trace, depth, rgb.shape), ignored)]
-        found += [(side, _box(side, trace, depth, rgb.shape)) for trace in _joined(traces, JOINED_DEPTHS * depth)]
+        boxes = (_box(side, trace, depth, rgb.shape) for trace in cut_traces(strip))
+        found += [(side, box) for box in boxes if not _in_picture(box, ignored)]
     return found[:MAX_CUTS]
 
 
@@ -98,43 +101,45 @@ def _strips(rgb: Pixels, depth: int) -> dict[str, Pixels]:
     }
 
 
-def cut_traces(strip: Pixels) -> list[tuple[int, int]]:
+def cut_traces(strip: Pixels) -> list[Trace]:
     """Stretches of the edge, first and one past the last pixel, on which something is cut."""
-    ground = commonest_colour(np.ascontiguousarray(strip[:2]))
-    ink = _ink(strip, ground)
+    ink = _ink(strip, commonest_colour(np.ascontiguousarray(strip[:2])))
     if ink[0].mean() > 1 - GROUND_SHARE:
         return []
-    return [
-        run for run in _runs(ink[0]) if run[1] - run[0] >= MIN_TRACE_PX and ink[1, slice(*run)].any()
-        and not _is_band(ink, run)
-    ]  # fmt: skip
+    runs = [run for run in _runs(ink[0]) if run[1] - run[0] >= MIN_TRACE_PX and ink[1, slice(*run)].any()]
+    return _joined([run for run in runs if _is_cut(ink, run)], JOINED_DEPTHS * len(strip))
 
 
-def _is_band(ink: Flags, run: tuple[int, int]) -> bool:
-    """Whether what stands there goes on inwards with the same two sides, as bands, rules and pictures do."""
+def _is_cut(ink: Flags, run: Trace) -> bool:
+    shape = _shape(ink, run)
+    if shape != "mark":
+        return shape == "cut"
+    reach = max(2, round(ALONE_DEPTHS * len(ink)))
+    near = ink[:reach, max(0, run[0] - reach) : run[1] + reach]
+    return int(near.sum()) > int(ink[:reach, slice(*run)].sum()) + MIN_TRACE_PX
+
+
+def _shape(ink: Flags, run: Trace) -> Literal["band", "mark", "cut"]:
+    """What stands on the edge: goes on inwards with the same two sides (band), until it ends (mark), or otherwise."""
     first, last = run
-    for row in ink[1 : len(ink) : max(1, len(ink) // 6)]:
-        touching = [other for other in _runs(row) if other[0] < last and first < other[1]]
-        if len(touching) != 1:
-            return False
-        if abs(touching[0][0] - first) > STRAIGHT_PX or abs(touching[0][1] - last) > STRAIGHT_PX:
-            return False
-    return True
+    for row in ink[1:]:
+        touching = _runs(row[max(0, first - STRAIGHT_PX) : last + STRAIGHT_PX])
+        if not touching:
+            return "mark"
+        left, right = touching[0][0] + max(0, first - STRAIGHT_PX), touching[-1][1] + max(0, first - STRAIGHT_PX)
+        wider = _inked(row, first - STRAIGHT_PX - 1) or _inked(row, last + STRAIGHT_PX)
+        if len(touching) > 1 or wider or abs(left - first) > STRAIGHT_PX or abs(right - last) > STRAIGHT_PX:
+            return "cut"
+    return "band"
 
 
-def _ink(rgb: Pixels, ground: NDArray[np.float32]) -> Flags:
-    away = np.abs(rgb.astype(np.int16) - np.round(ground).astype(np.int16)) > INK
-    return np.asarray(away.any(axis=2), np.bool_)
+def _inked(row: Flags, column: int) -> bool:
+    """Whether there is ink at a place that may lie outside."""
+    return 0 <= column < len(row) and bool(row[column])
 
 
-def _runs(row: Flags) -> list[tuple[int, int]]:
-    """Stretches of ink in a row of pixels."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], row, [False]]).astype(np.int8)))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
-
-
-def _joined(traces: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
+def _joined(traces: list[Trace], gap: int) -> list[Trace]:
+    joined: list[Trace] = []
     for first, last in traces:
         if joined and first - joined[-1][1] <= gap:
             joined[-1] = (joined[-1][0], last)
@@ -143,7 +148,18 @@ def _joined(traces: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
     return joined
 
 
-def _box(side: str, trace: tuple[int, int], depth: int, shape: tuple[int, ...]) -> Box:
+def _ink(rgb: Pixels, ground: NDArray[np.float32]) -> Flags:
+    away = np.abs(rgb.astype(np.int16) - np.round(ground).astype(np.int16)) > INK
+    return np.asarray(away.any(axis=2), np.bool_)
+
+
+def _runs(row: Flags) -> list[Trace]:
+    """Stretches of ink in a row of pixels."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], row, [False]]).astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _box(side: str, trace: Trace, depth: int, shape: tuple[int, ...]) -> Box:
     height, width = shape[:2]
     first, last = trace
     return {

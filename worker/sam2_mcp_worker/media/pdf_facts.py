@@ -17,7 +17,11 @@ from sam2_mcp_worker.media.pdf_paints import page_paints
 
 # More attached files than these are no leaflet's.
 MAX_ATTACHED = 1_000
-_BROKEN = (pikepdf.PdfError, TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError)
+# What wrong operands, missing entries and streams that need another program to be unpacked raise.
+_BROKEN = (
+    pikepdf.PdfError, pikepdf.DependencyError, TypeError, ValueError, AttributeError, KeyError, IndexError,
+    ArithmeticError,
+)  # fmt: skip
 _MAX_TREE_DEPTH = 64
 
 BoxPdf = list[float]
@@ -65,7 +69,7 @@ def pdf_attached(params: dict[str, Any]) -> dict[str, Any]:
         names: list[str] = []
         try:
             for name, spec in pdf.attachments.items():
-                names.append(spec.filename or name)
+                names.append(_sendable(spec.filename or name))
                 if len(names) >= MAX_ATTACHED:
                     break
             for page in pdf.pages:
@@ -85,7 +89,12 @@ def _on_page(page: pikepdf.Page) -> Iterator[str]:
             spec = annotation.get("/FS")
             name = spec.get("/UF", spec.get("/F")) if isinstance(spec, Dictionary) else spec
             if name is not None:
-                yield str(name)
+                yield _sendable(str(name))
+
+
+def _sendable(name: str) -> str:
+    """Without halves of surrogate pairs, which no protocol carries."""
+    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 @contextmanager

@@ -22,7 +22,10 @@ MAX_STREAMS = 2_000
 # Invisible text (the layer under a scan) needs no font and no colour.
 _INVISIBLE, _STROKED, _BOTH = (3, 7), (1, 5), (2, 6)
 # What wrong operands and missing entries raise.
-_BROKEN = (pikepdf.PdfError, TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError)
+_BROKEN = (
+    pikepdf.PdfError, pikepdf.DependencyError, TypeError, ValueError, AttributeError, KeyError, IndexError,
+    ArithmeticError,
+)  # fmt: skip
 
 _FILLS = ("f", "F", "f*")
 _STROKES = ("S", "s")
@@ -191,10 +194,18 @@ class _Walk:
 
 
 def font_name(font: Any) -> str:
-    """As people know it, without the mark of a subset."""
-    name = name_text(font.get("/BaseFont")).lstrip("/") or "a font without a name"
+    """As people know it, without the mark of a subset; Korean programs write names in their own encoding."""
+    own = font.get("/BaseFont")
+    name = _decoded(bytes(own)[1:]) if isinstance(own, Name) else "a font without a name"
     subset, plus, rest = name.partition("+")
     return rest if plus and len(subset) == 6 else name
+
+
+def _decoded(name: bytes) -> str:
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        return name.decode("cp949", errors="replace")
 
 
 def is_embedded(font: Any) -> bool:

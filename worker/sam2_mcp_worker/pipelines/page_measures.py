@@ -26,8 +26,8 @@ from sam2_mcp_worker.services import Services
 MEASURE_VERSION = 1
 # A line as high as this has strokes of two pixels, whose colour is measured exactly (media/text_contrast.py).
 SHARP_TEXT_PX = 34.0
-# An A4 page at 300 dpi has 8.7 MP: enough for print of 8 pt. Larger pages are drawn as they are read.
-MAX_SHARP_PIXELS = 9_000_000
+# An A4 page at 500 dpi, which makes print of 5 pt that large; 75 MB on disk. Larger pages are drawn as they are read.
+MAX_SHARP_PIXELS = 25_000_000
 # A landing page has hundreds of lines; of more on one page the rest is said not to be measured.
 MAX_LINES = 1_000
 # Pictures that cover as much of a page are the page, and what its edges cut is cut by the page's.

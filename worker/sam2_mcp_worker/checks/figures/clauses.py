@@ -7,6 +7,7 @@ Owns where a clause begins and ends, and what in it is a condition of the figure
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,9 @@ _GIVEN = re.compile(r"\s?(?:기준|가입\s?시|일\s?때|인\s?경우|의\s?경
 _NO_LENGTH = (DATE_UNIT, MONTH_DAY_UNIT, MONTH_UNIT, CLOCK_UNIT)
 # A name is said in a few words; what is further away belongs to something else.
 MAX_WORDS = 10
+MAX_CHARS = 120
+# A sentence has a few conditions; a row of hundreds of numbers has none.
+MAX_CONDITIONS = 12
 
 
 class Measured(Protocol):
@@ -108,11 +112,10 @@ class _Line:
 
     def __init__(self, text: str, forms: Sequence[Form]) -> None:
         self._text, self._forms = text, forms
-        self._breaks = [
-            match for match in _BREAK.finditer(text) if not any(one.start <= match.start() < one.end for one in forms)
-        ]
+        inside = {at for form in forms for at in range(form.start, form.end)}
+        self._breaks = [match for match in _BREAK.finditer(text) if match.start() not in inside]
         self._values = [form for form in forms if form.kind in VALUE_KINDS and not self._is_condition(form)]
-        self._conditions = [form for form in forms if form not in self._values]
+        self._conditions = [form for form in forms if form.kind not in VALUE_KINDS or self._is_condition(form)]
 
     def clause(self, number: int) -> Clause:
         form = self._forms[number]
@@ -178,27 +181,24 @@ class _Line:
         hard = [match for match in self._breaks if not match["soft"]]
         start = max([start, *(match.end() for match in hard if match.end() <= form.start)])
         end = min([end, *(match.start() for match in hard if match.start() >= form.end)])
-        return tuple(
-            condition(one)
-            for one in self._conditions
-            if one is not form
-            and start <= one.start
-            and one.end <= end
-            and not (ended and _ENDING.match(self._text, one.end))
-        )
+        others = (one for one in self._conditions if one is not form and start <= one.start and one.end <= end)
+        told = (one for one in others if not (ended and _ENDING.match(self._text, one.end)))
+        return tuple(condition(one) for one in itertools.islice(told, MAX_CONDITIONS))
 
     def _words(self, start: int, end: int) -> str:
-        nearest_last = any(form.start >= end for form in self._forms)
-        words = _said(self._text, self._conditions, start, end, leave_out=self._values).split()
+        nearest_last = bool(self._forms) and self._forms[-1].start >= end
+        start, end = (max(start, end - MAX_CHARS), end) if nearest_last else (start, min(end, start + MAX_CHARS))
+        among = [form for form in self._forms if start <= form.start and form.end <= end]
+        words = _said(self._text, among, start, end, values=self._values).split()
         return " ".join(words[-MAX_WORDS:] if nearest_last else words[:MAX_WORDS])
 
 
-def _said(text: str, forms: Sequence[Form], start: int, end: int, *, leave_out: Sequence[Form] = ()) -> str:
+def _said(text: str, forms: Sequence[Form], start: int, end: int, *, values: Sequence[Form] = ()) -> str:
     """A stretch of a line, its conditions in one form ("1년" and "12개월" alike) and without its values."""
     parts: list[str] = []
     at = start
-    for form in sorted((*forms, *leave_out), key=lambda one: one.start):
-        if start <= form.start and form.end <= end:
-            parts += [text[at : form.start], " " if form in leave_out else f" {condition(form)} "]
-            at = form.end
+    left_out = {id(form) for form in values}
+    for form in forms:
+        parts += [text[at : form.start], " " if id(form) in left_out else f" {condition(form)} "]
+        at = form.end
     return " ".join("".join([*parts, text[at:end]]).split())

@@ -18,6 +18,9 @@ from sam2_mcp_worker.checks.figures.form import VALUE_KINDS, Bound, FigureKind, 
 from sam2_mcp_worker.checks.figures.identifiers import without_identifiers
 from sam2_mcp_worker.checks.figures.units import BEFORE, UNIT_PATTERN, WON, Unit, comparable, unit_of
 
+# What is longer is no line of print but a paragraph or a file without line ends. It is read in pieces, since the time
+# of some patterns and of clauses grows with the square of the length.
+MAX_LINE_CHARS = 400
 _SAME_LENGTH = str.maketrans(
     {"∼": "~", "〜": "~", "–": "-", "—": "-", "−": "-", "‐": "-", "‑": "-", "’": "'", "‘": "'"}
 )
@@ -58,6 +61,19 @@ def normalised(text: str) -> str:
     """The line as figures are read: NFKC, one sign for ranges, no circled or raised digits (these are marks)."""
     plain = _CIRCLED.sub(" ", unicodedata.normalize("NFC", text).replace("㎡", "제곱미터"))
     return unicodedata.normalize("NFKC", plain.translate(_SAME_LENGTH)).translate(_SAME_LENGTH)
+
+
+def pieces_of(text: str) -> list[str]:
+    """A text in pieces that are short enough to be read; they end at spaces, and never inside a number."""
+    pieces: list[str] = []
+    while len(text) > MAX_LINE_CHARS:
+        end = text.rfind(" ", MAX_LINE_CHARS // 2, MAX_LINE_CHARS)
+        if end < 0:
+            whole = (at for at in range(MAX_LINE_CHARS, 0, -1) if not (text[at - 1] + text[at]).isalnum())
+            end = next(whole, MAX_LINE_CHARS)
+        pieces.append(text[:end])
+        text = text[end:]
+    return [*pieces, text]
 
 
 def forms_of(text: str) -> list[Form]:

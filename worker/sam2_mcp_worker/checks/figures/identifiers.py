@@ -16,6 +16,8 @@ _IDENTIFIER = re.compile(
     "|".join(
         (
             r"[A-Za-z][A-Za-z+.-]*://\S+|www\.\S+|\S+@\S+\.\S+|[\w-]+(?:\.[A-Za-z][\w-]*)*\.(?:com|net|org|kr|example)\b\S*",
+            # no document promises a number of so many digits
+            r"\d{17,}",
             # telephones
             r"(?<!\d)(?:\+82[- ]?\d{1,2}|\(?0\d{1,2}\)?)[-. ]\s?\d{3,4}-\d{4}(?!\d)|(?<!\d)1[568]\d\d-\d{4}(?!\d)",
             # articles and ordinals: 제22조 제3항, 제2026-1179호; 법 22조, 3항, 별표 2

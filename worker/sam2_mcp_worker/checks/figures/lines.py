@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sam2_mcp_worker.checks.figures.clauses import clauses_of, header_unit
 from sam2_mcp_worker.checks.figures.form import VALUE_KINDS, Form
-from sam2_mcp_worker.checks.figures.forms import bare_number, forms_of, normalised
+from sam2_mcp_worker.checks.figures.forms import bare_number, forms_of, normalised, pieces_of
 from sam2_mcp_worker.checks.figures.shape import Figure, Place, figure_of
 from sam2_mcp_worker.checks.figures.words import words_of
 from sam2_mcp_worker.checks.reading import Box, Reading, ReadLine, ReadPage
@@ -31,22 +31,23 @@ def figures_of(reading: Reading) -> tuple[Figure, ...]:
 
 
 def _of_page(page: ReadPage, reading: Reading) -> Iterator[Figure]:
-    texts = [normalised(line.text) for line in page.lines]
+    parts = [(index, piece) for index, line in enumerate(page.lines) for piece in pieces_of(normalised(line.text))]
+    lines, texts = [page.lines[index] for index, _ in parts], [text for _, text in parts]
     forms = [forms_of(text) for text in texts]
-    for index, (line, text) in enumerate(zip(page.lines, texts, strict=True)):
-        place = _place(page, line, index, reading)
-        for form, clause in zip(forms[index], clauses_of(text, forms[index]), strict=True):
+    for part, (index, text) in enumerate(parts):
+        place, unsure = _place(page, lines[part], index, reading), _unsure(lines[part])
+        for form, clause in zip(forms[part], clauses_of(text, forms[part]), strict=True):
             near = True
             if not clause.named:
-                found, near = _beside(page.lines, texts, forms, index)
+                found, near = _beside(lines, texts, forms, part)
                 if near or not any(words_of(phrase) for phrase in clause.label):
                     clause = clause.named_by(found)
                 else:
                     near = True  # what stands above is not needed
             unit = header_unit(clause.label) if form.kind == "number" else None
             form = bare_number(form, *unit) if unit else form
-            form = _whole_number(form, text, texts[index + 1] if index + 1 < len(texts) else "")
-            yield figure_of(form, clause, place, near=near, unsure=_unsure(line))
+            form = _whole_number(form, text, texts[part + 1] if part + 1 < len(texts) else "")
+            yield figure_of(form, clause, place, near=near, unsure=unsure)
 
 
 def _place(page: ReadPage, line: ReadLine, index: int, reading: Reading) -> Place:

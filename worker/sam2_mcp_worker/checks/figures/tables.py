@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from sam2_mcp_worker.checks.figures.clauses import Clause, clauses_of, header_unit, per_of, with_conditions
 from sam2_mcp_worker.checks.figures.form import VALUE_KINDS, Form
-from sam2_mcp_worker.checks.figures.forms import bare_number, forms_of, normalised
+from sam2_mcp_worker.checks.figures.forms import bare_number, forms_of, normalised, pieces_of
 from sam2_mcp_worker.checks.figures.shape import Figure, Place, figure_of
 from sam2_mcp_worker.checks.tables import Table
 
@@ -35,7 +35,7 @@ class _Cells:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._texts = [[normalised(text.strip()) for text in row] for row in table.rows]
-        self._forms = [[forms_of(text) for text in row] for row in self._texts]
+        self._forms = [[forms_of(pieces_of(text)[0]) for text in row] for row in self._texts]
         self._headers = self._count_headers()
         self._title_unit = header_unit((normalised(table.title), *self._notes()))
 
@@ -46,11 +46,11 @@ class _Cells:
             if len(distinct) == 1 and not any(form.kind in _CELL_KINDS for form in self._first_forms(row)):
                 section = next(iter(distinct))
             for column, forms in enumerate(self._forms[row]):
-                if forms and not (column and texts[column] == texts[column - 1]):  # else a merged cell again
+                if forms:
                     yield from self._of_cell(row, column, section)
 
     def _of_cell(self, row: int, column: int, section: str) -> Iterator[Figure]:
-        table, text, forms = self._table, self._texts[row][column], self._forms[row][column]
+        table, text = self._table, self._texts[row][column]
         names, describing = self._row_headers(row, column)
         headers = self._column_headers(row, column)
         outer = tuple(dict.fromkeys((*names, *headers, *((section,) if section and section != text else ()))))
@@ -62,9 +62,9 @@ class _Cells:
             source=table.source,
         )
         around = tuple(part for part in (*describing, normalised(table.title), table.sheet) if part)
-        for form, inner in zip(forms, clauses_of(text, forms), strict=True):
+        unsure = ROUNDED if (row, column) in table.doubtful else ""
+        for form, inner in _contexts(text):
             clause = Clause(inner.label + outer, inner.around + around, inner.per or per_of(outer), inner.conditions)
-            unsure = ROUNDED if (row, column) in table.doubtful else ""
             yield figure_of(self._with_unit(form, headers, names), clause, place, unsure=unsure)
 
     def _with_unit(self, form: Form, headers: tuple[str, ...], names: tuple[str, ...]) -> Form:
@@ -117,3 +117,9 @@ class _Cells:
     def _notes(self) -> list[str]:
         """Cells that say the unit of the table: "(단위: 만원)"."""
         return [text for row in self._texts[:MAX_HEADER_ROWS] for text in row if "단위" in text]
+
+
+def _contexts(text: str) -> Iterator[tuple[Form, Clause]]:
+    for piece in pieces_of(text):
+        forms = forms_of(piece)
+        yield from zip(forms, clauses_of(piece, forms), strict=True)

@@ -11,9 +11,11 @@ import pytest
 from tests.fakes.advertisements import ABSENT, HEADLINE, LIMIT, PROTECTED, TERMS, UNLIMITED, picture, write_pdf
 from tests.fakes.documents import document, good_page
 
+from sam2_mcp_worker.checks.reading import ReadPage
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.pipelines.check_phrases import PhraseCheck, Request, check_phrases
+from sam2_mcp_worker.pipelines.document_reading import ReadDocument, ReadRequest, open_document
 from sam2_mcp_worker.pipelines.inspect_pdf import Request as PdfRequest
 from sam2_mcp_worker.pipelines.inspect_pdf import inspect_pdf
 from sam2_mcp_worker.services import Services
@@ -213,3 +215,42 @@ async def test_a_locked_pdf_asks_for_its_password(services: Services, folder: Pa
         await call(services, source=str(path), phrases=[TERMS])
     check = await call(services, source=str(path), phrases=[TERMS], password="geheim")
     assert states(check) == {TERMS: "present"} and "geheim" not in repr(check.gathered.main.document)
+
+
+async def read(services: Services, path: Path, time_s: float = CALL_S) -> ReadDocument:
+    with deadline_scope(Deadline.after(CALL_S)):
+        document = await open_document(services, ReadRequest(str(path)))
+        return await document.read(Deadline.after(time_s))
+
+
+def page_of(document: ReadDocument) -> ReadPage:
+    [page] = document.reading.pages
+    return page
+
+
+async def test_what_of_a_picture_was_not_reached_is_unread_by_its_place(services: Services, folder: Path) -> None:
+    drawn = picture([LIMIT, HEADLINE])
+    drawn.save(folder / "two-lines.png")
+    nothing = await read(services, folder / "two-lines.png", time_s=0.0)
+    assert (page_of(nothing).status, nothing.complete, nothing.reading.whole) == ("unreached", False, False)
+    whole = await read(services, folder / "two-lines.png")
+    assert page_of(whole).lines[0].text == LIMIT and whole.reading.whole
+    assert page_of(whole).size == drawn.size
+    assert page_of(whole).lines[0].height == pytest.approx(30, abs=8)
+    assert nothing.document.key == whole.document.key and whole.began_with
+
+
+async def test_of_a_file_with_several_pictures_nothing_is_claimed_that_a_further_one_may_hold(
+    services: Services, folder: Path
+) -> None:
+    first, second = picture([HEADLINE]), picture([LIMIT])
+    first.save(folder / "fax.tiff", save_all=True, append_images=[second])
+    document = await read(services, folder / "fax.tiff")
+    assert document.document.kind == "image"
+    assert [one.reason for one in page_of(document).unread] == [
+        "the file holds 2 pictures, and only the first was read"
+    ]
+    first.save(folder / "banner.gif", save_all=True, append_images=[second.resize(first.size)], duration=1000)
+    assert (await open_document(services, ReadRequest(str(folder / "banner.gif")))).kind == "video", (
+        "all of its frames are looked at"
+    )

@@ -14,6 +14,7 @@ from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifact
 from sam2_mcp_worker.checks.findings import Finding
+from sam2_mcp_worker.checks.phrase_rules import texts_of
 from sam2_mcp_worker.checks.phrases import checked_phrases
 from sam2_mcp_worker.checks.reading import Reading
 from sam2_mcp_worker.checks.rule_packs import RulePack
@@ -56,6 +57,8 @@ RESULT_VERSION = 1
 # Reading ends so much before the call's end, at most this share of it: judging 100 pages takes about a second.
 JUDGE_S = 3.0
 JUDGE_SHARE = 0.25
+# Pages times wordings, about a millisecond each: more is judged once, when everything is read.
+MOST_TO_JUDGE_TWICE = 2000
 # Measuring ends so much before the call's end.
 REPORT_S = 1.0
 # Of a result's characters, what is not rows: coverage, counts, label, notes, addresses.
@@ -202,12 +205,11 @@ class _Check:
     async def deliver(self, place: Place, deadline: Deadline) -> PhraseCheck:
         """The result of this call."""
         began = (self.gathered.main.began_with,)
+        if not self.read_whole:
+            return await self._partial(began, deadline)
         judgement = await self._judged(deadline)
         if judgement is None:
-            why = JUDGING if self.read_whole else READING
-            return self._partial(not_judged(self.asked, self.pack, self.gathered, why), began, why)
-        if not self.read_whole:
-            return self._partial(judgement, began, READING)
+            return self._told_so_far(not_judged(self.asked, self.pack, self.gathered, JUDGING), began, JUDGING)
         judgement = await self._by_meaning(judgement, deadline)
         checks = await self._measured(judgement, deadline)
         findings = self._findings(judgement, checks)
@@ -227,8 +229,16 @@ class _Check:
         cursor = to_cursor(TOOL, self.key, Place(began, delivery.told, delivery.mark)) if waiting else None
         return self._result(list(delivery.items), told, delivery.total - delivery.told, findings, label, report, cursor)
 
-    def _partial(self, judgement: Judgement, began: tuple[str, ...], why: str) -> PhraseCheck:
-        """As of now: what was found stands, what was not found may stand on what is still to be read."""
+    async def _partial(self, began: tuple[str, ...], deadline: Deadline) -> PhraseCheck:
+        """What was found stands, what was not found may stand on what is still to be read."""
+        pages = sum(page.status == "done" for reading in self.gathered.readings for page in reading.pages)
+        wordings = len(self.asked) or len(texts_of((*self.pack.phrases, *self.pack.stale)))
+        judgement = await self._judged(deadline) if pages * wordings <= MOST_TO_JUDGE_TWICE else None
+        judgement = judgement or not_judged(self.asked, self.pack, self.gathered, READING)
+        return self._told_so_far(judgement, began, READING)
+
+    def _told_so_far(self, judgement: Judgement, began: tuple[str, ...], why: str) -> PhraseCheck:
+        """As many rows as fit; the call that has read and judged all tells all of them."""
         rows = numbered_rows(judgement.rows, ())
         told = [(row, told_row(row, self.pack, self.reading, {})) for row in rows]
         delivery = deliver(told, "", Place(), self._room, lambda one: row_chars(one[1]))

@@ -15,10 +15,12 @@ from tests.fakes.workflow_server import TOKEN, workflow_server
 
 from sam2_mcp_worker.cli import parser
 
+# Longer than the 120 characters that the worker keeps of a name would allow with the run's id before it.
+FILE_NAME = f"안내장 {'최종 ' * 15}(2) .pdf"
 CASES = """
 title = "two pages"
 [sources]
-ad = { path = "ad.pdf" }
+ad = { path = "FILE_NAME" }
 [tools]
 required = ["get_status"]
 [[cases]]
@@ -37,11 +39,11 @@ class Evaluation:
         self.folder = folder
         self.out = folder / "out"
         self._capsys = capsys
-        (folder / "ad.pdf").write_bytes(document([good_page("page one"), good_page("page two")]))
+        (folder / FILE_NAME).write_bytes(document([good_page("page one"), good_page("page two")]))
         self.write()
 
     def write(self, *changes: tuple[str, str]) -> None:
-        text = CASES
+        text = CASES.replace("FILE_NAME", FILE_NAME)
         for change in (*changes, ("label = LABEL\n", "")):
             text = text.replace(*change)
         (self.folder / "cases.toml").write_text(text, encoding="utf-8")
@@ -99,7 +101,7 @@ def test_a_missing_tool_and_a_tools_error_are_refused_and_end_with_one(
     evaluation.write(("get_status", "guess_verdict"))
     code, score, _ = evaluation.run("--url", worker.base_url)
     assert (code, score["refused"]) == (1, {"tools_missing": 1})
-    (evaluation.folder / "ad.pdf").write_bytes(b"no pdf at all, but some bytes")
+    (evaluation.folder / FILE_NAME).write_bytes(b"no pdf at all, but some bytes")
     evaluation.write()
     code, score, said = evaluation.run("--url", worker.base_url)
     assert (code, score["refused"], score["recall"]) == (1, {"target_error": 1}, None)
@@ -151,9 +153,9 @@ def test_mistakes_are_one_clear_line(
 
 
 def test_sources_that_are_not_there_and_unknown_demos_are_named(evaluation: Evaluation) -> None:
-    (evaluation.folder / "ad.pdf").unlink()
+    (evaluation.folder / FILE_NAME).unlink()
     assert "source_unreadable" in evaluation.run()[2]
-    evaluation.write(('path = "ad.pdf"', 'demo = "film"'))
+    evaluation.write((f'path = "{FILE_NAME}"', 'demo = "film"'))
     assert "demo_unknown" in evaluation.run()[2]
 
 

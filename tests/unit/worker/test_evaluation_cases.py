@@ -65,6 +65,7 @@ def test_there_are_shipped_cases() -> None:
         (('"{ad}"', '"{banner}"'), "{banner} is not among the sources"),
         (('path = "ad.pdf"', 'path = "ad.pdf", demo = "leaflet"'), "either path or demo"),
         (('id = "one"', 'id = "One two"'), "cases.0.id"),
+        (("ad = {", "Ad-1 = {"), "source 'Ad-1': up to 20 small letters"),
         (("[[cases.calls]]", "[[cases.other]]"), "cases.0.other"),
         (("[[cases.findings]]", '[[cases]]\nid = "one"\ninput = "x"\n[[cases.findings]]'), "two cases have the id one"),
         (("[[cases.findings]]", '[[cases]]\nid = "two"\n[[cases.findings]]'), "give calls (for tools) or input"),

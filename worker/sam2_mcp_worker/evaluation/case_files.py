@@ -130,6 +130,8 @@ class CaseFile(Model):
 
     @model_validator(mode="after")
     def _names_agree(self) -> CaseFile:
+        if odd := [name for name in self.sources if not re.fullmatch(r"[a-z][a-z0-9_]{0,19}", name)]:
+            raise ValueError(f"source {odd[0]!r}: up to 20 small letters, digits and _")
         seen: set[str] = set()
         for case in self.cases:
             if case.id in seen:

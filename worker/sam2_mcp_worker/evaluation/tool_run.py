@@ -16,6 +16,7 @@ from sam2_mcp_worker.evaluation.runs import Observed, Outcome, RefusedRun, missi
 
 # A 500-page document takes some thirty calls; a cursor that never ends is a fault.
 MAX_CALLS = 200
+SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
 SOURCE_ARGUMENT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
@@ -28,7 +29,7 @@ async def run_tools(target: ToolTarget, file: CaseFile, case: Case, run_id: str,
     Raises:
         RefusedRun: the run says nothing about the case.
     """
-    names = {name: f"{run_id}-{paths[name].name}" for name in case.source_names}
+    names = {name: _own_name(run_id, name, paths[name]) for name in case.source_names}
     async with target.session(run_id) as session:
         needed = [*file.tools.required, *(call.tool for call in case.calls)]
         missing_tools(needed, await session.tools(), file.tools.count)
@@ -37,6 +38,11 @@ async def run_tools(target: ToolTarget, file: CaseFile, case: Case, run_id: str,
         for call in case.calls:
             await run.carry_out(call)
     return run.outcome()
+
+
+def _own_name(run_id: str, name: str, path: Path) -> str:
+    """Short and plain, so that the worker keeps it as it is; the ending is the file's, by which some kinds are told."""
+    return f"{run_id}-{name}{path.suffix if SUFFIX.fullmatch(path.suffix) else ''}"
 
 
 class _Run:

@@ -104,7 +104,7 @@ JUDGES: dict[str, Judge] = {
 
 
 # The judge with one threshold for all phrases.
-THRESHOLDS = (0.50, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80)
+THRESHOLDS = (0.55, 0.65, 0.75)
 SWEEP: dict[str, Judge] = {f"judge_phrases at {at:.2f}": partial(by_judge, present_at=at) for at in THRESHOLDS}
 
 

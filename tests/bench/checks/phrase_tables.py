@@ -14,7 +14,7 @@ def shown(outcomes: Sequence[Outcome]) -> str:
     parts += ["", "### Separation of present and absent phrases", "", *_separation_table(outcomes)]
     for name, thresholds in (
         ("3-gram coverage", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)),
-        ("partial ratio, letters", THRESHOLDS),
+        ("partial ratio, letters", (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)),
     ):
         parts += ["", f"### {name} alone: lost / absent / altered", "", *_threshold_table(outcomes, name, thresholds)]
     title = (
@@ -25,12 +25,13 @@ def shown(outcomes: Sequence[Outcome]) -> str:
 
 
 def _states_table(outcomes: Sequence[Outcome], judge: str) -> Iterator[str]:
-    yield "| reading | truth | present | altered | review | missing | cannot tell |"
-    yield "|---|---|--:|--:|--:|--:|--:|"
+    """Of the phrases of each truth how many got which state."""
+    states = " / ".join(state.replace("_", " ") for state in STATES)
+    yield f"| reading | truth present: {states} | truth altered | truth absent |"
+    yield "|---|---|---|---|"
     for outcome in outcomes:
-        for truth in TRUTHS:
-            counts = " | ".join(str(outcome.count(judge, truth, state)) for state in STATES)
-            yield f"| {outcome.condition.name} | {truth} | {counts} |"
+        counts = [" / ".join(str(outcome.count(judge, truth, state)) for state in STATES) for truth in TRUTHS]
+        yield f"| {outcome.condition.name} | {' | '.join(counts)} |"
 
 
 def _separation_table(outcomes: Sequence[Outcome]) -> Iterator[str]:

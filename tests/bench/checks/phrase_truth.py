@@ -1,7 +1,7 @@
 """What becomes of phrases whose truth is known, by each way to judge them and under each kind of reading.
 
-    python -m tests.bench.checks.phrase_truth [--quick] [--held-out] [--first N] [--seeds N]
-        [--check] [--json] [--wrong] [--kept FOLDER]
+    python -m tests.bench.checks.phrase_truth [--quick] [--held-out] [--thresholds]
+        [--first N] [--seeds N] [--check] [--json] [--wrong] [--kept FOLDER]
 
 Leaflets of two pages (41 phrases printed as asked, 41 with one number or negation changed, 42 not printed) are read by
 the local OCR at 150 dpi, as JPEG 60, tilted by 1-3 degrees, and from a bad copy; and their printed lines get 0-45 %
@@ -80,7 +80,7 @@ def ocr_conditions(kept: Path | None) -> list[Condition]:
 def measure(
     condition: Condition,
     seeds: Sequence[int],
-    judges: Sequence[str] = (*JUDGES, *SWEEP),
+    judges: Sequence[str] = tuple(JUDGES),
     made: Callable[[int], Leaflet] = leaflet,
 ) -> Outcome:
     """Every phrase of every leaflet, by every judge and score."""
@@ -147,6 +147,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="without OCR")
     parser.add_argument("--wrong", action="store_true", help="name each phrase that was judged wrongly")
     parser.add_argument("--held-out", action="store_true", help="leaflets of the held-out wording")
+    parser.add_argument("--thresholds", action="store_true", help="the judge with one threshold for all, too (slow)")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="leaflets for each kind of reading")
     parser.add_argument("--kept", type=Path, help="folder in which readings are kept for the next run")
@@ -158,7 +159,8 @@ def main() -> int:
         conditions = ocr_conditions(arguments.kept) + conditions
     made = held_out_leaflet if arguments.held_out else leaflet
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    outcomes = [measure(one, seeds, made=made) for one in conditions]
+    judges = (*JUDGES, *SWEEP) if arguments.thresholds else tuple(JUDGES)
+    outcomes = [measure(one, seeds, judges, made) for one in conditions]
     if arguments.wrong:
         print("\n".join(line for outcome in outcomes for line in outcome.wrong))
     return finish(arguments, _data(outcomes), shown(outcomes), [line for one in outcomes for line in short_of(one)])

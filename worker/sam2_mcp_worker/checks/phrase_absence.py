@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sam2_mcp_worker.checks.hearing import MOST_SYLLABLES_PER_S
+from sam2_mcp_worker.checks.phrase_letters import letters
 from sam2_mcp_worker.checks.phrase_slips import odd_share
 from sam2_mcp_worker.checks.reading import Reading, ReadPage, Source, Unit, Unread
 
@@ -25,7 +26,7 @@ class Absence:
 
     def __init__(self, reading: Reading) -> None:
         pages = reading.pages
-        self._nothing = not any(line.text.strip() for _, line in reading.lines())
+        self._nothing = not any(letters(line.text) for _, line in reading.lines())
         illegible = [page.number for page in pages if page.lines and _odd_share(page) > _MOST_ODD]
         self._whole_pages = [
             _named([page.number for page in pages if page.status == "failed"], "could not be read"),

@@ -152,10 +152,12 @@ class _Search:
     def through(self, passage: Passage) -> None:
         """Looks through all lines of a passage, then through those that may hold the phrase between others."""
         found, others = self._look(passage, passage)
-        if all(place.sighting.state == "review" for place in found):
+        if not any(place.sighting.state == "present" for place in found):
             for run in self._runs.broken_up(passage, self._index):
                 more, of_run = self._look(run, passage)
-                found, others = found + more, others or of_run
+                # What stands there in one piece is told rather than what may be put together.
+                found += [place for place in more if place.sighting.state == "present" or not found]
+                others = others or of_run
         self._found += found
         if not others:  # else its 3-grams are those of another wording
             self.coverage = max(self.coverage, gram_share(self._judged.phrase.text, passage.grams))

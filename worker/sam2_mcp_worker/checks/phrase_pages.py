@@ -94,8 +94,15 @@ def broken_up(passage: Passage, shared: Mapping[int, frozenset[str]], least: flo
             continue
         gaps = run and run[-1] - run[0] >= len(run)
         if gaps and len(frozenset[str]().union(*(shared[at] for at in run))) >= least:
-            yield Passage(passage.source, [passage.lines[at] for at in run], passage.seam)
+            yield from _of_positions(passage, run, shared)
         run = [] if position is None else [position]
+
+
+def _of_positions(passage: Passage, run: Sequence[int], shared: Mapping[int, frozenset[str]]) -> Iterator[Passage]:
+    """The lines at some positions; before that those of which none has only what another has too, as an ending."""
+    needed = [at for at in run if not any(shared[at] < shared[other] for other in run)]
+    for chosen in dict.fromkeys((tuple(needed), tuple(run))):
+        yield Passage(passage.source, [passage.lines[at] for at in chosen], passage.seam)
 
 
 def _most_between(passage: Passage, before: int, behind: int) -> int:

@@ -86,7 +86,7 @@ def _judged(figure: Figure, evidence: Sequence[Evidence], files: FigureIndex) ->
         what = "The evidence has this number, but names no unit for it."
         return FigureFinding(figure, "cannot_compare", what, bare[1], evidence[bare[0]].name)
     if not files.measured(unit):
-        return FigureFinding(figure, "cannot_compare", f"The evidence has no figure in this unit ({_unit(figure)}).")
+        return FigureFinding(figure, "cannot_compare", f"The evidence has no figure {_in_unit(figure)}.")
     candidates = [_candidate(figure, other, file) for file, other in files.near(figure)]
     candidates.sort(key=lambda one: (one.level, one.share, one.verdict == "equal"), reverse=True)
     decided = _decided(figure, candidates, evidence)
@@ -219,5 +219,5 @@ def _note(note: str) -> str:
     return f" {note[0].upper()}{note[1:]}." if note else ""
 
 
-def _unit(figure: Figure) -> str:
-    return figure.unit or "a number without a unit"
+def _in_unit(figure: Figure) -> str:
+    return f"in this unit ({figure.unit})" if figure.unit else "without a unit, as this one is"

@@ -21,6 +21,7 @@ from sam2_mcp_worker.checks.figures.units import BEFORE, UNIT_PATTERN, WON, Unit
 # What is longer is no line of print but a paragraph or a file without line ends. It is read in pieces, since the time
 # of some patterns and of clauses grows with the square of the length.
 MAX_LINE_CHARS = 400
+_OF_NUMBERS = frozenset("0123456789,.~-%십백천만억조원")
 _SAME_LENGTH = str.maketrans(
     {"∼": "~", "〜": "~", "–": "-", "—": "-", "−": "-", "‐": "-", "‑": "-", "’": "'", "‘": "'"}
 )
@@ -69,7 +70,7 @@ def pieces_of(text: str) -> list[str]:
     while len(text) > MAX_LINE_CHARS:
         end = text.rfind(" ", MAX_LINE_CHARS // 2, MAX_LINE_CHARS)
         if end < 0:
-            whole = (at for at in range(MAX_LINE_CHARS, 0, -1) if not (text[at - 1] + text[at]).isalnum())
+            whole = (at for at in range(MAX_LINE_CHARS, 0, -1) if not _OF_NUMBERS & {text[at - 1], text[at]})
             end = next(whole, MAX_LINE_CHARS)
         pieces.append(text[:end])
         text = text[end:]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sam2_mcp_worker.checks.figures.likeness import words_in
 from sam2_mcp_worker.checks.figures.shape import Figure
 from sam2_mcp_worker.checks.figures.units import comparable
+from sam2_mcp_worker.checks.figures.words import joined
 
 # Words are looked up by their beginning, since names that are written in one word or in two share it.
 _KEY_LETTERS = 2
@@ -27,7 +28,7 @@ class FigureIndex:
     def _add(self, file: int, figure: Figure) -> None:
         low, high, unit = comparable(figure.low, figure.high, figure.unit)
         self._measures.add(unit)
-        for key in {word[:_KEY_LETTERS] for word in words_in(figure.label)}:
+        for key in _keys(figure.label):
             self._by_word[unit, key].append((file, figure))
         self._by_value[low, high, unit].append((file, figure))
 
@@ -43,6 +44,10 @@ class FigureIndex:
         """Figures in the same unit that share the beginning of a word with it, or have its value."""
         low, high, unit = comparable(figure.low, figure.high, figure.unit)
         found = [*self._by_value.get((low, high, unit), ())]
-        for key in {word[:_KEY_LETTERS] for word in (*words_in(figure.label), *words_in(figure.around))}:
+        for key in _keys((*figure.label, *figure.around)):
             found += self._by_word.get((unit, key), ())
         return list({id(one): (file, one) for file, one in found}.values())
+
+
+def _keys(phrases: Sequence[str]) -> set[str]:
+    return {word[:_KEY_LETTERS] for word in joined(words_in(phrases))}

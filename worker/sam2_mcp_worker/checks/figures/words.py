@@ -100,7 +100,7 @@ def _by_kind(words: Sequence[str]) -> dict[str, set[str]]:
 
 def covered(words: Sequence[str], by: Sequence[str]) -> list[bool]:
     """For each word whether it is among the others, whatever the spaces between the parts of a name."""
-    known = _joins(tuple(by))
+    known = joined(tuple(by))
     found = [False] * len(words)
     for size in (1, 2, 3):
         for start in range(len(words) - size + 1):
@@ -115,7 +115,8 @@ def _said_already(word: str, words: Sequence[str], found: Sequence[bool]) -> boo
 
 
 @functools.lru_cache(maxsize=4096)
-def _joins(words: tuple[str, ...]) -> frozenset[str]:
+def joined(words: tuple[str, ...]) -> frozenset[str]:
+    """Words and what up to three neighbours make when they are written in one."""
     return frozenset(
         "".join(words[start : start + size]) for size in (1, 2, 3) for start in range(len(words) - size + 1)
     )

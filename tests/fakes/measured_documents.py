@@ -1,4 +1,4 @@
-"""Documents to measure: what fpdf2 draws and what is known of each line of it, and a worker that runs in this process."""
+"""Documents to measure: what fpdf2 draws and what is known of each line, and a worker that runs in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from fpdf import FPDF
 
-from sam2_mcp_worker.checks.reading import ReadLine, ReadPage, Reading
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
 from sam2_mcp_worker.demo.fonts import find_fonts
 from sam2_mcp_worker.media import decoder_child, redact_child
 from sam2_mcp_worker.services import Services
@@ -62,8 +62,6 @@ class Drawn:
 
     def __post_init__(self) -> None:
         self.pdf.set_auto_page_break(False)
-        for name, path in FACES.items():
-            self.pdf.add_font(name, "", str(path))
 
     def page(self, width_pt: float = A4[0], height_pt: float = A4[1]) -> Drawn:
         self.pdf.add_page(format=(width_pt, height_pt))
@@ -78,6 +76,8 @@ class Drawn:
 
     def text(self, x: float, y: float, size_pt: float, text: str, rgb: Rgb = BLACK, face: str = "body") -> Drawn:
         """Write with the baseline at y."""
+        if face not in self.pdf.fonts:  # reading a face takes half of a test's time
+            self.pdf.add_font(face, "", str(FACES[face]))
         self.pdf.set_font(face, "", size_pt)
         self.pdf.set_text_color(*rgb)
         self.pdf.text(x, y, text)
@@ -88,6 +88,9 @@ class Drawn:
 
     def save(self, path: Path) -> StoredFile:
         self.pdf.output(str(path))
+        for font in self.pdf.fonts.values():
+            if hasattr(font, "ttfont"):
+                font.ttfont.close()
         return stored(path)
 
     def reading(self) -> Reading:

@@ -87,6 +87,11 @@ def condition(figure: Measured) -> str:
     return f"{value}{'' if unit in _NO_LENGTH else unit}{_LIMITS.get(figure.bound, '')}"
 
 
+def conditions_in(text: str, forms: Sequence[Form]) -> tuple[str, ...]:
+    """What a title says about all figures below it: "40세 남자, 20년납"."""
+    return tuple(condition(form) for form in forms if _is_condition(form, text))[:MAX_CONDITIONS]
+
+
 def with_conditions(text: str, forms: Sequence[Form]) -> str:
     """A text with each of its figures as a condition is written."""
     return _said(text, forms, 0, len(text))
@@ -114,8 +119,8 @@ class _Line:
         self._text, self._forms = text, forms
         inside = {at for form in forms for at in range(form.start, form.end)}
         self._breaks = [match for match in _BREAK.finditer(text) if match.start() not in inside]
-        self._values = [form for form in forms if form.kind in VALUE_KINDS and not self._is_condition(form)]
-        self._conditions = [form for form in forms if form.kind not in VALUE_KINDS or self._is_condition(form)]
+        self._values = [form for form in forms if not _is_condition(form, text)]
+        self._conditions = [form for form in forms if _is_condition(form, text)]
 
     def clause(self, number: int) -> Clause:
         form = self._forms[number]
@@ -132,9 +137,6 @@ class _Line:
             label, behind = ((*label, behind) if named else (behind, *label)), ""
         around = (behind,) if behind else ()
         return Clause(label, around, () if form.per else per_of(label), self._beside(form, ended=bool(ending)), named)
-
-    def _is_condition(self, form: Form) -> bool:
-        return form.bound in _CONDITIONS or bool(_GIVEN.match(self._text, form.end))
 
     def _first_of_run(self, number: int) -> Form:
         """ "20년납 100세 만기": what stands before the first of these names all of them."""
@@ -191,6 +193,10 @@ class _Line:
         among = [form for form in self._forms if start <= form.start and form.end <= end]
         words = _said(self._text, among, start, end, values=self._values).split()
         return " ".join(words[-MAX_WORDS:] if nearest_last else words[:MAX_WORDS])
+
+
+def _is_condition(form: Form, text: str) -> bool:
+    return form.kind not in VALUE_KINDS or form.bound in _CONDITIONS or bool(_GIVEN.match(text, form.end))
 
 
 def _said(text: str, forms: Sequence[Form], start: int, end: int, *, values: Sequence[Form] = ()) -> str:

@@ -33,7 +33,8 @@ def likeness(figure: Figure, other: Figure) -> tuple[Likeness, float]:
     if not shared:
         return (Likeness.ALIKE if any(covered(all_mine, all_theirs)) else Likeness.NONE), share
     per = _same_per(figure, other)
-    if all(named) and all(covered(theirs, all_mine)) and per == "same" and _same_conditions(figure, other):
+    alike = all(named) and all(covered(theirs, all_mine)) and not contradict(all_mine, all_theirs)
+    if alike and per == "same" and _same_conditions(figure, other):
         return Likeness.SAME, share
     if contradict((*all_mine, *figure.conditions), (*theirs, *other.conditions)):
         return Likeness.ALIKE, share

@@ -1,27 +1,36 @@
 """The figures of a table: each cell's value with the headers of its row and its column as what it is about.
 
-Owns which cells are headers, sections and values, and units that a header names for the numbers below it. Knows tables
-and no files.
+Owns which cells are titles, headers, sections and values, and units that a header names for the numbers below it. Knows
+tables and no files.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
-from sam2_mcp_worker.checks.figures.clauses import Clause, clauses_of, header_unit, per_of, with_conditions
+from sam2_mcp_worker.checks.figures.clauses import (
+    Clause,
+    clauses_of,
+    conditions_in,
+    header_unit,
+    per_of,
+    with_conditions,
+)
 from sam2_mcp_worker.checks.figures.form import VALUE_KINDS, Form
 from sam2_mcp_worker.checks.figures.forms import bare_number, forms_of, normalised, pieces_of
 from sam2_mcp_worker.checks.figures.shape import Figure, Place, figure_of
 from sam2_mcp_worker.checks.tables import Table
 
-# A table has its headers in its first rows; what looks like one further down begins a section.
+# Headers of two or three levels occur, with merged cells in all but the last.
 MAX_HEADER_ROWS = 3
-# A cell to the left of a value that says more than a name does describes it and does not name it.
+# A cell to the left of a value that says more than a name does describes it and does not name it; a section as well.
 NAME_LETTERS = 16
 ROUNDED = "the cell may stand for another value"
 _CELL_KINDS = (*VALUE_KINDS, "number")
 # Numbers of columns that are named so are no money, whatever unit the title gives.
-_NO_MONEY = tuple("나이 연령 세 기간 년 개월 횟수 회 건수 율 률 번호 순번 no 명 구좌".split())  # noqa: SIM905
+_NO_MONEY_WORDS = "나이 연령 세 기간 년 개월 횟수 회 건수 율 률 번호 순번 no 명 구좌"
+_NO_MONEY = tuple(_NO_MONEY_WORDS.split())
 
 
 def figures_of_table(table: Table) -> tuple[Figure, ...]:
@@ -36,15 +45,21 @@ class _Cells:
         self._table = table
         self._texts = [[normalised(text.strip()) for text in row] for row in table.rows]
         self._forms = [[forms_of(pieces_of(text)[0]) for text in row] for row in self._texts]
-        self._headers = self._count_headers()
-        self._title_unit = header_unit((normalised(table.title), *self._notes()))
+        titled = self._count_titles()
+        self._headers = range(titled, self._end_of_headers(titled))
+        titles = (normalised(table.title), *(text for row in self._texts[:titled] for text in row[:1]))
+        self._titles = tuple(dict.fromkeys(text for text in titles if text))
+        self._conditions = tuple(
+            itertools.chain.from_iterable(conditions_in(text, forms_of(text)) for text in self._titles)
+        )
+        notes = (text for row in self._texts[: self._headers.stop] for text in row if "단위" in text)
+        self._title_unit = header_unit((*self._titles, *notes))
 
     def figures(self) -> Iterator[Figure]:
         section = ""
         for row, texts in enumerate(self._texts):
-            distinct = {text for text in texts if text}
-            if len(distinct) == 1 and not any(form.kind in _CELL_KINDS for form in self._first_forms(row)):
-                section = next(iter(distinct))
+            if row >= self._headers.stop and self._names_all(row):
+                section = next(text for text in texts if text)
             for column, forms in enumerate(self._forms[row]):
                 if forms:
                     yield from self._of_cell(row, column, section)
@@ -53,7 +68,8 @@ class _Cells:
         table, text = self._table, self._texts[row][column]
         names, describing = self._row_headers(row, column)
         headers = self._column_headers(row, column)
-        outer = tuple(dict.fromkeys((*names, *headers, *((section,) if section and section != text else ()))))
+        (names if len(section) <= NAME_LETTERS else describing).append(section if section != text else "")
+        outer = tuple(dict.fromkeys(part for part in (*names, *headers) if part))
         place = Place(
             page=table.page,
             box_xyxy=table.box_at(row, column) or table.box_xyxy,
@@ -61,62 +77,81 @@ class _Cells:
             cell=table.cell_name(row, column),
             source=table.source,
         )
-        around = tuple(part for part in (*describing, normalised(table.title), table.sheet) if part)
+        around = tuple(part for part in (*describing, *self._titles, table.sheet) if part)
         unsure = ROUNDED if (row, column) in table.doubtful else ""
+        given = self._conditions if row >= self._headers.start else ()
         for form, inner in _contexts(text):
-            clause = Clause(inner.label + outer, inner.around + around, inner.per or per_of(outer), inner.conditions)
+            clause = Clause(
+                label=inner.label + outer,
+                around=inner.around + around,
+                per=inner.per or per_of(outer),
+                conditions=inner.conditions + given,
+            )
             yield figure_of(self._with_unit(form, headers, names), clause, place, unsure=unsure)
 
-    def _with_unit(self, form: Form, headers: tuple[str, ...], names: tuple[str, ...]) -> Form:
+    def _with_unit(self, form: Form, headers: Sequence[str], names: Sequence[str]) -> Form:
         if form.kind != "number":
             return form
         unit = header_unit(headers) or header_unit(names)
-        if unit is None and not any(word in header.casefold() for header in headers + names for word in _NO_MONEY):
+        said = " ".join((*headers, *names)).casefold()
+        if unit is None and not any(word in said for word in _NO_MONEY):
             unit = self._title_unit
         return bare_number(form, *unit) if unit else form
 
-    def _row_headers(self, row: int, column: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _row_headers(self, row: int, column: int) -> tuple[list[str], list[str]]:
         """What stands to the left of a value: names and conditions, and longer descriptions."""
         names: list[str] = []
         describing: list[str] = []
-        if row < self._headers:
-            return (), ()
-        for left in range(column):
+        for left in range(column) if row >= self._headers.stop else ():
             text = self._texts[row][left]
             if text and not self._is_value(row, left):
-                (names if len(text) <= NAME_LETTERS else describing).append(
-                    with_conditions(text, self._forms[row][left])
-                )
-        return tuple(names), tuple(describing)
+                said = with_conditions(text, self._forms[row][left])
+                (names if len(text) <= NAME_LETTERS else describing).append(said)
+        return names, describing
 
-    def _column_headers(self, row: int, column: int) -> tuple[str, ...]:
-        return tuple(
+    def _column_headers(self, row: int, column: int) -> list[str]:
+        return [
             with_conditions(self._texts[above][column], self._forms[above][column])
-            for above in range(min(row, self._headers))
-            if column < len(self._texts[above]) and self._texts[above][column]
-        )
+            for above in self._headers
+            if above < row and column < len(self._texts[above])
+        ]
 
-    def _count_headers(self) -> int:
-        """How many rows at the top hold names and no values. A table of two columns may be pairs of name and value."""
-        count = 0
-        for row in range(min(MAX_HEADER_ROWS, len(self._texts) - 1)):
-            filled = [column for column, text in enumerate(self._texts[row]) if text]
-            values = [column for column in filled if self._is_value(row, column)]
-            conditions = [column for column in filled if self._forms[row][column]]
-            if values or (conditions and len(filled) <= 2):
-                break
-            count = row + 1
-        return count
+    def _count_titles(self) -> int:
+        """Rows above the headers with one text in all of them: the name of the table, its unit."""
+        rows = range(len(self._texts) - 1)
+        return next((row for row in rows if self._texts[row] and not self._names_all(row)), 0)
+
+    def _end_of_headers(self, start: int) -> int:
+        """Where the rows end that hold names and no values. Only below merged cells there is a further one."""
+        for row in range(start, min(start + MAX_HEADER_ROWS, len(self._texts) - 1)):
+            if not self._is_header(row):
+                return row
+            texts = self._texts[row]
+            if all(texts) and all(one != other for one, other in itertools.pairwise(texts)):
+                return row + 1
+        return min(start + MAX_HEADER_ROWS, max(start, len(self._texts) - 1))
+
+    def _is_header(self, row: int) -> bool:
+        """Names, or terms and ages to choose from ("30세", "40세"); "가입나이 | 20~60세" is a name with its value."""
+        with_forms = [column for column, forms in enumerate(self._forms[row]) if forms]
+        kinds = {self._forms[row][column][0].kind for column in with_forms}
+        pure = all(self._is_one_form(row, column) for column in with_forms)
+        return not with_forms or (len(with_forms) >= 2 and len(kinds) == 1 and pure and kinds.isdisjoint(_CELL_KINDS))
+
+    def _is_one_form(self, row: int, column: int) -> bool:
+        forms, text = self._forms[row][column], self._texts[row][column]
+        return len(forms) == 1 and len(text) - len(forms[0].text) <= len("만 ")
+
+    def _names_all(self, row: int) -> bool:
+        """Whether one text fills a row of several columns, and is no value."""
+        distinct = {text for text in self._texts[row] if text}
+        several = max(map(len, self._texts), default=0) > 1
+        return (
+            several and len(distinct) == 1 and not any(self._is_value(row, at) for at in range(len(self._texts[row])))
+        )
 
     def _is_value(self, row: int, column: int) -> bool:
         return any(form.kind in _CELL_KINDS for form in self._forms[row][column])
-
-    def _first_forms(self, row: int) -> Sequence[Form]:
-        return next((forms for forms in self._forms[row] if forms), ())
-
-    def _notes(self) -> list[str]:
-        """Cells that say the unit of the table: "(단위: 만원)"."""
-        return [text for row in self._texts[:MAX_HEADER_ROWS] for text in row if "단위" in text]
 
 
 def _contexts(text: str) -> Iterator[tuple[Form, Clause]]:

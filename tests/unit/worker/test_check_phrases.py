@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.fakes.advertisements import ABSENT, HEADLINE, LIMIT, PROTECTED, TERMS, UNLIMITED, picture, write_pdf
 from tests.fakes.documents import document, good_page
+from tests.fakes.scripted_ears import ScriptedEars
+from tests.fakes.speech_sounds import join, said, silence, write_film
+from tests.fakes.videos import write_clip
 
 from sam2_mcp_worker.checks.reading import ReadPage
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
+from sam2_mcp_worker.engines.request_limiter import RequestLimiter
+from sam2_mcp_worker.engines.speech_ports import Hearing, SpokenSegment
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.pipelines.check_phrases import PhraseCheck, Request, check_phrases
+from sam2_mcp_worker.pipelines.check_phrases import JUDGING, PhraseCheck, Request, check_phrases
 from sam2_mcp_worker.pipelines.document_reading import ReadDocument, ReadRequest, open_document
 from sam2_mcp_worker.pipelines.inspect_pdf import Request as PdfRequest
 from sam2_mcp_worker.pipelines.inspect_pdf import inspect_pdf
@@ -42,7 +49,7 @@ async def services(folder: Path) -> AsyncIterator[Services]:
         Settings(data_dir=folder / "data", allowed_roots=(str(folder),), ocr_processes=1, decoder_processes=1)
     )
     made._prepare_folders()
-    async with made.decoders, made.ocr_pool, made.redactors:
+    async with made.decoders, made.ocr_pool, made.redactors, made.scanner:
         yield made
         await made.jobs.close()
         await asyncio.gather(*made._background, return_exceptions=True)
@@ -157,7 +164,7 @@ async def test_without_phrases_the_whole_pack_is_judged_and_its_day_decides(serv
 async def test_findings_that_do_not_fit_come_with_the_cursor_each_once(services: Services, leaflet: Path) -> None:
     whole = await call(services, source=str(leaflet), date="2026-11-01")
     settings = services.settings
-    services.settings = settings.model_copy(update={"result_max_chars": 5000})
+    services.settings = settings.model_copy(update={"result_max_chars": 11_000})
     try:
         seen: list[int] = []
         cursor: str | None = ""
@@ -254,3 +261,45 @@ async def test_of_a_file_with_several_pictures_nothing_is_claimed_that_a_further
     assert (await open_document(services, ReadRequest(str(folder / "banner.gif")))).kind == "video", (
         "all of its frames are looked at"
     )
+
+
+async def test_what_is_read_but_not_judged_yet_is_not_called_missing(services: Services, leaflet: Path) -> None:
+    await call(services, source=str(leaflet), phrases=[TERMS])
+    asked = {"source": str(leaflet), "phrases": [HEADLINE, ABSENT]}
+    first = await call(services, time_s=0.0, **asked)
+    assert {(row["state"], row["reason"]) for row in first.phrases} == {("cannot_tell", JUDGING)} and first.cursor
+    assert states(await call(services, cursor=first.cursor, **asked)) == {HEADLINE: "present", ABSENT: "missing"}
+    pack = await call(services, time_s=0.0, source=str(leaflet), date="2026-10-01")
+    assert {row["state"] for row in pack.phrases} == {"cannot_tell"} and not pack.rules
+
+
+async def test_a_notice_on_the_screen_is_held_against_the_minimums_of_the_pack(
+    services: Services, folder: Path
+) -> None:
+    page = np.asarray(picture([TERMS], size_px=26))
+    even = page[: page.shape[0] // 2 * 2, : page.shape[1] // 2 * 2]
+    clip = write_clip(folder / "notice.mp4", [even] * 5, [Fraction(n, 2) for n in range(5)], audio=True)
+    check = await call(services, source=str(clip.path), date="2026-11-01")
+    row = next(row for row in check.phrases if row["rule"] == "read_terms")
+    assert (row["state"], row["source"], row["start_s"]) == ("present", "ocr", 0.0)
+    assert check.counts["exposure_too_short"] == {"met": 1} and check.counts["text_too_small"] == {"met": 2}
+    assert check.gathered.sound is not None and check.gathered.sound.reading.whole, "a tone, and nobody speaks"
+    missing = next(row for row in check.phrases if row["rule"] == "deposit_protection")
+    assert missing["state"] == "missing", "neither shown nor spoken"
+
+
+async def test_a_notice_that_is_only_spoken_is_held_against_how_the_rest_is_spoken(
+    services: Services, folder: Path
+) -> None:
+    words = [silence(0.5), said("insurance covers accidents"), silence(3.0), said("read the terms before you sign")]
+    film = write_film(folder / "film.mp4", join(*words, silence(2.0)))
+    heard = [Hearing((SpokenSegment(0.0, 1.2, text),)) for text in (HEADLINE, TERMS)]
+    ears = ScriptedEars("film", heard, pieces_in_flight=1)
+    services.transcribers = (ears,)
+    services.hearing_turns[ears.identity] = RequestLimiter(1)
+    check = await call(services, source=str(film), date="2026-11-01")
+    services.transcribers = ()
+    row = next(row for row in check.phrases if row["rule"] == "read_terms")
+    assert (row["state"], row["source"]) == ("present", "speech") and row["start_s"] > 3
+    assert sum(check.counts["speech_unbalanced"].values()) == 2, "rate and loudness"
+    assert {unit: spent for spent, unit in check.costs}["piece"], "what hearing cost is told"

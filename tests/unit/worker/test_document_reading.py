@@ -13,7 +13,7 @@ from tests.fakes.embedding_server import embedding_server
 from tests.fakes.scripted_ears import ScriptedEars
 from tests.fakes.scripted_eyes import COST, ScriptedEyes
 from tests.fakes.speech_sounds import join, said, silence, write_sound
-from tests.fakes.spot_video import NOTICE, PREMIUM, write_spot
+from tests.fakes.spot_video import NOTICE, PREMIUM, Spot, write_spot
 
 from sam2_mcp_worker.checks.reading import ReadPage
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
@@ -51,6 +51,11 @@ async def services(folder: Path) -> AsyncIterator[Services]:
         yield made
         await made.jobs.close()
         await asyncio.gather(*made._background, return_exceptions=True)
+
+
+@pytest.fixture(scope="module")
+def spot(folder: Path) -> Spot:
+    return write_spot(folder / "spot.mp4", still=True)
 
 
 @pytest.fixture(autouse=True)
@@ -109,8 +114,7 @@ async def test_files_that_nobody_can_read_are_refused_by_name(services: Services
         await opened(services, folder / "utf-8.txt", pages="2")
 
 
-async def test_what_a_video_shows_are_lines_with_times(services: Services, folder: Path) -> None:
-    spot = write_spot(folder / "spot.mp4", still=True)
+async def test_what_a_video_shows_are_lines_with_times(services: Services, spot: Spot) -> None:
     services.vision = ScriptedEyes(spot.pages)
     nothing = await read(services, spot.path, time_s=0.0)
     assert [one.reason for one in page_of(nothing).unread] and not nothing.complete
@@ -126,9 +130,8 @@ async def test_what_a_video_shows_are_lines_with_times(services: Services, folde
 
 
 async def test_a_phrase_of_a_video_is_found_in_what_is_shown_or_said_and_drawn_where_it_is(
-    services: Services, folder: Path
+    services: Services, spot: Spot
 ) -> None:
-    spot = write_spot(folder / "spot.mp4", still=True)
     services.vision = ScriptedEyes(spot.pages)
     with deadline_scope(Deadline.after(CALL_S, margin_s=10.0)):
         check = await check_phrases(services, Request(str(spot.path), phrases=[PREMIUM, "월 보험료 8,900원", LIMIT]))

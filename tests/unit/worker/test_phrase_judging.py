@@ -19,9 +19,10 @@ from sam2_mcp_worker.fanout import Coverage
 from sam2_mcp_worker.media.video import VideoFacts
 from sam2_mcp_worker.pipelines.document_reading import TextDocument
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook, Span, VideoLooks
+from sam2_mcp_worker.pipelines.gathered import Gathered
 from sam2_mcp_worker.pipelines.phrase_channels import both, not_heard, of_speech
 from sam2_mcp_worker.pipelines.phrase_check_facts import unread_sentences
-from sam2_mcp_worker.pipelines.phrase_judging import Gathered, Judgement, judge_asked, judge_pack
+from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack
 from sam2_mcp_worker.pipelines.read_documents import ReadDocument, VideoReading
 from sam2_mcp_worker.pipelines.transcript import SoundSpan, Transcript
 

@@ -18,8 +18,6 @@ from sam2_mcp_worker.checks.phrase_rules import texts_of
 from sam2_mcp_worker.checks.phrases import checked_phrases
 from sam2_mcp_worker.checks.reading import Reading
 from sam2_mcp_worker.checks.rule_packs import RulePack
-from sam2_mcp_worker.checks.speech_rules import speech_findings
-from sam2_mcp_worker.checks.spoken import Spoken
 from sam2_mcp_worker.checks.text_size import LineRef
 from sam2_mcp_worker.checks.verdict import VerdictLabel, label_of
 from sam2_mcp_worker.cursors import number_ranges
@@ -30,9 +28,11 @@ from sam2_mcp_worker.pipelines.check_report import write_report
 from sam2_mcp_worker.pipelines.document_reading import open_document
 from sam2_mcp_worker.pipelines.findings_delivery import Place, deliver, from_cursor, mark_of, to_cursor
 from sam2_mcp_worker.pipelines.findings_report import FindingsReport
+from sam2_mcp_worker.pipelines.gathered import Gathered, gather, sound_key
+from sam2_mcp_worker.pipelines.minimum_findings import minimum_findings
 from sam2_mcp_worker.pipelines.page_documents import PdfDocument
 from sam2_mcp_worker.pipelines.phrase_check_facts import counted, unread_sentences
-from sam2_mcp_worker.pipelines.phrase_judging import Gathered, Judgement, judge_asked, judge_pack, not_judged
+from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack, not_judged
 from sam2_mcp_worker.pipelines.phrase_meaning import with_paraphrases
 from sam2_mcp_worker.pipelines.phrase_rows import (
     Row,
@@ -45,8 +45,6 @@ from sam2_mcp_worker.pipelines.phrase_rows import (
 from sam2_mcp_worker.pipelines.read_documents import Document, ReadDocument, ReadRequest
 from sam2_mcp_worker.pipelines.reading_choice import Mode
 from sam2_mcp_worker.pipelines.rule_checks import RuleChecks, check_rules
-from sam2_mcp_worker.pipelines.sound_documents import VideoDocument
-from sam2_mcp_worker.pipelines.video_rule_findings import video_findings
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.spending import Unit, Usage
@@ -54,17 +52,15 @@ from sam2_mcp_worker.spending import Unit, Usage
 TOOL = "check_phrases"
 # Raise it whenever results or the cursors that count their rows mean something else.
 RESULT_VERSION = 1
-# Reading ends so much before the call's end, at most this share of it: judging 100 pages takes about a second.
-JUDGE_S = 3.0
-JUDGE_SHARE = 0.25
 # Pages times wordings, about a millisecond each: more is judged once, when everything is read.
 MOST_TO_JUDGE_TWICE = 2000
 # Measuring ends so much before the call's end.
 REPORT_S = 1.0
 # Of a result's characters, what is not rows: coverage, counts, label, notes, addresses.
-REST_CHARS = 3000
-# Notes and sentences about what was not read; the report has all of them.
+REST_CHARS = 8000
+# Notes and sentences about what was not read; the report has all of them, whole.
 MAX_NOTES = 12
+NOTE_CHARS = 250
 VERDICT_ORDER = ("not_met", "review", "cannot_tell", "met")
 READING = "the document is still being read"
 JUDGING = "everything is read, the judging still goes on"
@@ -129,9 +125,9 @@ async def check_phrases(services: Services, request: Request, progress: Progress
     document = await open_document(
         services, ReadRequest(request.source, request.text, request.pages, request.password, request.mode)
     )
-    key = cache_key(TOOL, RESULT_VERSION, document.key, _sound_key(document), asked, day.isoformat(), repr(pack))
+    key = cache_key(TOOL, RESULT_VERSION, document.key, sound_key(document), asked, day.isoformat(), repr(pack))
     place = from_cursor(request.cursor, TOOL, key, 1)
-    gathered = await _gathered(document, place.began_with[0], deadline, not request.cursor.strip(), progress)
+    gathered = await gather(document, place.began_with[0], deadline, not request.cursor.strip(), progress)
     check = _Check(services, request, document, pack, day, asked, key, gathered)
     return await check.deliver(place, deadline)
 
@@ -148,29 +144,6 @@ def _day(text: str) -> datetime.date:
             rule="the day on which the advertisement runs, as YYYY-MM-DD",
             next_step="give it like 2026-03-31, or leave it out for today",
         ) from error
-
-
-def _sound_key(document: Document) -> str:
-    return document.sound.key if isinstance(document, VideoDocument) and document.sound is not None else ""
-
-
-async def _gathered(
-    document: Document, began_with: str, deadline: Deadline, retry: bool, progress: Progress | None
-) -> Gathered:
-    """What is read by now: of a video its frames and its sound, side by side."""
-    until = Deadline(deadline.at_s - min(JUDGE_S, JUDGE_SHARE * deadline.remaining_s()), deadline.clock)
-    main = document.read(until, began_with=began_with, retry=retry, progress=progress)
-    if not isinstance(document, VideoDocument) or document.sound is None:
-        trouble = document.sound_trouble if isinstance(document, VideoDocument) else ""
-        return Gathered(await main, sound_trouble=trouble)
-    seen, heard = await asyncio.gather(main, document.sound.read(until, retry=retry), return_exceptions=True)
-    if isinstance(seen, BaseException):
-        raise seen
-    if isinstance(heard, WorkerError):
-        return Gathered(seen, sound_trouble=heard.reason)
-    if isinstance(heard, BaseException):
-        raise heard
-    return Gathered(seen, heard)
 
 
 @dataclass(slots=True)
@@ -213,7 +186,7 @@ class _Check:
         judgement = await self._by_meaning(judgement, deadline)
         checks = await self._measured(judgement, deadline)
         findings = self._findings(judgement, checks)
-        rows = numbered_rows(judgement.rows, [*judgement.others, *self._rule_findings(judgement, checks)])
+        rows = numbered_rows(judgement.rows, [*judgement.others, *self._of_minimums(judgement, checks)])
         told = [(row, told_row(row, self.pack, self.reading, checks.measures)) for row in rows]
         label = label_of(findings, self._nothing_open(checks), self.pack.verdict)
         worst = sorted(told, key=lambda one: VERDICT_ORDER.index(one[0].verdict))
@@ -258,7 +231,8 @@ class _Check:
         async def start(job: Job) -> None:
             job.coverage.mark_done(1, await asyncio.to_thread(judge))
 
-        state = cache_key(self.key, "judged", [repr(reading) for reading in self.gathered.readings])
+        # Of this process alone, as jobs are; a page that was read better since is another state.
+        state = cache_key(self.key, "judged", hash(self.gathered.readings), self.gathered.sound_trouble)
         async with self.services.jobs.join(state, (1,), start) as job:
             await job.wait(deadline)
             job.raise_error()
@@ -290,38 +264,13 @@ class _Check:
             deadline=until,
         )
 
-    def _rule_findings(self, judgement: Judgement, checks: RuleChecks) -> list[Finding]:
-        """Of the pack's minimums: of pages, of what a video shows, of how a notice is spoken."""
-        if self.asked:
-            return []
-        found = list(checks.findings)
-        names = {row.became.phrase: row.rule.id for row in judgement.rows if row.rule is not None and row.became.lines}
-        if judgement.shown is not None and names:
-            found += video_findings(judgement.shown, self.pack.video, names)
-        return found + self._spoken(judgement)
-
-    def _spoken(self, judgement: Judgement) -> list[Finding]:
-        heard = self.gathered.sound or (self.gathered.main if self.reading.kind == "sound" else None)
-        if heard is None or heard.transcript is None or self.pack.speech is None:
-            return []
-        said = [Spoken(one.start_s, one.end_s, one.text, one.loudness_dbfs) for one in heard.transcript.said]
-        rows = [row for row in judgement.rows if row.became.source == "speech"]
-        notice = {line.index for row in rows for line in row.became.lines}
-        rules, whole = self.pack.speech, heard.reading.whole
-        found = list(speech_findings(rules.model_copy(update={"while_shown": False}), said, notice, complete=whole))
-        if rules.while_shown and judgement.shown is not None:
-            only_shown = rules.model_copy(update={"max_rate_ratio": None, "max_quieter_db": None, "min_share": None})
-            exposures = {one.phrase: one.exposures for one in judgement.shown.phrases}
-            for row in rows:
-                indices = {line.index for line in row.became.lines}
-                shown = exposures.get(row.became.phrase)
-                found += speech_findings(only_shown, said, indices, shown, complete=whole)
-        return found
+    def _of_minimums(self, judgement: Judgement, checks: RuleChecks) -> list[Finding]:
+        return [] if self.asked else minimum_findings(self.pack, judgement, checks, self.gathered)
 
     def _findings(self, judgement: Judgement, checks: RuleChecks) -> list[Finding]:
         """All that the label follows from, met ones too."""
         of_phrases = [row.finding for row in judgement.rows if row.finding is not None]
-        found = [*of_phrases, *judgement.others, *self._rule_findings(judgement, checks)]
+        found = [*of_phrases, *judgement.others, *self._of_minimums(judgement, checks)]
         if not self._on_some_pages:
             return found
         # What is missing on some pages may stand on those that were not asked for.
@@ -388,9 +337,15 @@ class _Check:
             rows_left=rows_left,
             counts=counted(findings),
             label=label,
-            notes=tuple(self._all_notes()[:MAX_NOTES]),
-            unread=unread_sentences(self.gathered)[:MAX_NOTES],
+            notes=_few(self._all_notes()),
+            unread=_few(unread_sentences(self.gathered)),
             report=report,
             costs=[*((one.spent, one.unit) for one in self._parts), (self.spent_on_meaning, "phrase")],
             cursor=cursor,
         )
+
+
+def _few(sentences: Sequence[str]) -> tuple[str, ...]:
+    told = [one if len(one) <= NOTE_CHARS else one[: NOTE_CHARS - 1] + "…" for one in sentences[:MAX_NOTES]]
+    more = len(sentences) - MAX_NOTES
+    return (*told, *([f"{more} more of these are in the report"] if more > 0 else []))

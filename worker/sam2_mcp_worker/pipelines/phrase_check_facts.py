@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sam2_mcp_worker.checks.findings import Finding
 from sam2_mcp_worker.cursors import number_ranges
-from sam2_mcp_worker.pipelines.phrase_judging import Gathered
+from sam2_mcp_worker.pipelines.gathered import Gathered
 
 
 def counted(findings: Sequence[Finding]) -> dict[str, dict[str, int]]:

@@ -15,11 +15,10 @@ from sam2_mcp_worker.checks.forbidden_wording import forbidden_findings
 from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase, judged_phrases
 from sam2_mcp_worker.checks.phrase_judge import PhraseFinding, judge_phrases
 from sam2_mcp_worker.checks.phrase_rules import best_of, phrase_findings, phrases_for, texts_of
-from sam2_mcp_worker.checks.reading import Reading
 from sam2_mcp_worker.checks.review_seal import seal_findings
 from sam2_mcp_worker.checks.rule_packs import PhraseRule, RulePack
+from sam2_mcp_worker.pipelines.gathered import Gathered
 from sam2_mcp_worker.pipelines.phrase_channels import both, not_heard, not_spoken, of_screen, of_speech
-from sam2_mcp_worker.pipelines.read_documents import ReadDocument
 from sam2_mcp_worker.pipelines.video_findings import VideoFindings, find_all
 
 # The verdict that a state of a phrase is, and the kind of finding.
@@ -31,32 +30,6 @@ VERDICTS: dict[str, tuple[FindingKind, Verdict]] = {
     "cannot_tell": ("phrase_missing", "cannot_tell"),
 }
 NO_SOUND = "the video has no sound"
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """All that was read of a document: its pages or frames, and of a video its sound.
-
-    `sound_trouble` says why the sound of a video could not be gone through; with neither there is none.
-    """
-
-    main: ReadDocument
-    sound: ReadDocument | None = None
-    sound_trouble: str = ""
-
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        """What was read, for judges of single wordings."""
-        return (self.main.reading, *([self.sound.reading] if self.sound is not None else []))
-
-    @property
-    def joined(self) -> Reading:
-        """Everything as one reading, the sound as a further page."""
-        pages = [page for reading in self.readings for page in reading.pages]
-        if self.sound is None:
-            return self.main.reading
-        numbered = tuple(replace(page, number=number) for number, page in enumerate(pages, start=1))
-        return replace(self.main.reading, pages=numbered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sam2_mcp_worker.checks.phrase_decoys import judged_phrases
+from sam2_mcp_worker.checks.phrase_judge import judge_phrases
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
 from sam2_mcp_worker.media.tiling import OCR_TILES, TileLimit, claude_tiles, plan_tiles
 
 # A strip that lost every tile to a cap of 12, a page of which both halves were refused, one pixel.
@@ -64,3 +68,30 @@ def test_directories_are_unique_under_concurrency(tmp_path: Path) -> None:
     folders = [line for process in processes for line in process.communicate(timeout=60)[0].splitlines()]
     assert [process.returncode for process in processes] == [0, 0]
     assert len(folders) == len(set(folders)) == 200
+
+
+PageStatus = Literal["failed", "unreached", "done"]
+NOT_READ = st.sampled_from(["failed", "unreached", "done"])
+NO_LETTERS = st.lists(st.text(" \n\t\u200b", max_size=5), max_size=3)
+
+
+@given(
+    pages=st.lists(st.tuples(NOT_READ, NO_LETTERS), max_size=4),
+    phrase=st.text("보험료납입1억않다", min_size=1, max_size=30),
+)
+def test_no_input_no_verdict_on_phrases(pages: list[tuple[PageStatus, list[str]]], phrase: str) -> None:
+    """An image PDF without an OCR result was judged by the agent's impression: without input nothing is missing."""
+    made = [
+        ReadPage(number, status, tuple(ReadLine(text, "ocr") for text in texts))
+        for number, (status, texts) in enumerate(pages, start=1)
+    ]
+    (finding,) = judge_phrases(judged_phrases([phrase]), Reading("pdf", "px", tuple(made)))
+    assert finding.state == "cannot_tell" and finding.reason and not finding.lines
+
+
+@given(status=st.sampled_from(["failed", "unreached"]))
+def test_a_page_that_failed_is_no_page_without_the_phrase(status: PageStatus) -> None:
+    """An approved advertisement was rejected since a page that failed was read as one without the phrase."""
+    pages = (ReadPage(1, "done", (ReadLine("상품 안내", "ocr"),)), ReadPage(2, status, reason="out of time"))
+    (finding,) = judge_phrases(judged_phrases(["보험금 지급이 제한될 수 있습니다"]), Reading("pdf", "px", pages))
+    assert finding.state == "cannot_tell" and "page 2" in finding.reason

@@ -126,13 +126,23 @@ def test_a_phrase_in_a_column_is_found_between_the_lines_of_the_other_column() -
 
 
 def test_what_only_lines_apart_make_together_is_for_a_person() -> None:
-    between = ("꽃과 나무와 바다와 하늘과 땅과 산", "별과 달과 해와 구름과 바람과 비와 눈")
-    apart = page("지급한도와 면책사항에 따라", *between, "보험금 지급이 제한될 수 있습니다")
-    finding = judged(LIMITED, apart)
-    assert finding.state == "review" and "stand in the middle" in finding.reason
-    assert [one.index for one in finding.lines] == [0, 3]
-    unplaced = page(*(line(one.text) for one in apart.lines))
-    assert judged(LIMITED, unplaced).state == "review"
+    texts = (
+        "지급한도와 면책사항에",
+        "꽃과 나무와 바다와 하늘",
+        "따라 보험금 지급이",
+        "별과 달과 해와 구름",
+        "제한될 수 있습니다",
+    )
+    for apart in (page(*texts), page(*(line(text) for text in texts))):
+        finding = judged(LIMITED, apart)
+        assert finding.state == "review" and len(finding.lines) > 1
+
+
+def test_a_word_of_the_next_sentence_turns_nothing() -> None:
+    asked = "계약의 부활을 청약할 수 있습니다."
+    assert judged(asked, page(line(f"{asked} 비갱신형 상품입니다", "text"))).state == "present"
+    assert judged("갱신형 건강보험 상품입니다", page("비경신형 건강보험 상품입니다")).state == "review"
+    assert judged("갱신형 건강보험 상품입니다", page("대비 갱신형 건강보험 상품입니다")).state == "present"
 
 
 def test_a_footer_or_a_line_of_another_column_with_a_number_alters_nothing() -> None:
@@ -149,6 +159,19 @@ def test_figures_and_negations_in_print_that_is_hard_to_read_are_for_a_person() 
         assert finding.state == "review" and "hard to read" in finding.reason
     plain = "계약 전 상품설명서와 약관을 확인하시기 바랍니다"
     assert judged(plain, page(line(plain, confidence=0.7))).state == "present"
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        ("이 대출상품은 예금자보호법에 따라 1인당 5천만원까지 보호됩니다", "other words as well"),
+        ("이 보험계약은 예금자보호법에 따라 [인당 1억원까지 보호됩니다", "slip of reading"),
+        ("저 보험상품은 금융감독원에 따라 2인당 5천만원까지 보호됩니다", "so does the rest"),
+    ],
+)
+def test_other_numbers_among_other_words_are_for_a_person(shown: str, why: str) -> None:
+    finding = judged(DEPOSITS, page(shown))
+    assert finding.state == "review" and why in finding.reason
 
 
 @pytest.mark.parametrize(
@@ -213,6 +236,20 @@ def test_speech_has_times() -> None:
     (finding,) = judge_phrases(judged_phrases([LIMITED]), Reading("sound", "s", (ReadPage(1, "done", said),)))
     assert (finding.state, finding.source, finding.start_s, finding.end_s) == ("present", "speech", 1.0, 5.5)
     assert finding.boxes == ()
+
+
+def test_a_phrase_of_which_each_other_syllable_looks_otherwise_is_for_a_person() -> None:
+    asked = "계약을 해지하면 해약환급금이 납입한 보험료보다 적습니다"
+    initials = {char: chr(ord(char) + 588) for char in asked[:-4:2] if "가" <= char <= "힣"}  # the next initial letter
+    shown = "".join(initials.get(char, char) for char in asked[:-4]) + asked[-4:]
+    finding = judged(asked, page(*OTHER, shown))
+    assert finding.state == "review" and finding.score > 0.65 and finding.coverage < 0.2
+    assert "read too badly" in finding.reason
+
+
+def test_a_text_of_one_long_line_is_gone_through() -> None:
+    finding = judged(LIMITED, page(line(f"{'꽃과 나무 ' * 200}{LIMITED} {'하늘과 땅 ' * 200}{LIMITED}", "text")))
+    assert (finding.state, finding.source, finding.further_places) == ("present", "text", 0)
 
 
 def test_short_phrases_are_there_exactly_or_for_a_person() -> None:

@@ -16,8 +16,8 @@ from sam2_mcp_worker.checks.phrase_places import Place
 _REACH_LETTERS = 16
 # Runs of letters that are no chance: a syllable and more.
 _STRONG_LETTERS = 4
-# So many of its last letters tell where a phrase ends ("ㅂ니다", "지 않습니다").
-_TAIL_LETTERS = 6
+# So many of its last letters tell where a phrase ends ("ㅂ니다").
+_TAIL_LETTERS = 5
 # Of the letters of a line at the edge of a place at least half are the phrase's: with 45 % of the syllables misread two
 # thirds are, of another text a third.
 _LINE_SHARE = 0.5
@@ -35,8 +35,13 @@ def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
     equal = [op for op in Indel.opcodes(wanted, around) if op.tag == "equal"]
     longest = max(op.src_end - op.src_start for op in equal)
     strong = [op for op in equal if op.src_end - op.src_start >= min(longest, _STRONG_LETTERS)]
-    first = max(0, strong[0].dest_start - strong[0].src_start)
-    return start + first, start + _end(wanted[strong[-1].src_end :], around, strong[-1].dest_end)
+    head, tail = wanted[strong[0].src_start : strong[0].src_end], wanted[strong[-1].src_start : strong[-1].src_end]
+    first, last = strong[0].dest_start, strong[-1].dest_end
+    if len(strong) > 1:  # the same letters may stand nearer, and not be taken for a few chance ones farther away
+        ending = tail[-_TAIL_LETTERS:]
+        last = around.find(ending, strong[-2].dest_end) + len(ending)
+        first = around.rfind(head, 0, min(strong[1].dest_start, last - len(ending)))
+    return start + max(0, first - strong[0].src_start), start + _end(wanted[strong[-1].src_end :], around, last)
 
 
 def _without_strange_lines(wanted: str, page: LetterLines, start: int, end: int) -> tuple[int, int]:

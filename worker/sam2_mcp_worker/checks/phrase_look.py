@@ -19,12 +19,11 @@ from sam2_mcp_worker.checks.phrase_places import (
     edge_letters,
     letter_likeness,
     turned,
-    weakest_part,
 )
 from sam2_mcp_worker.checks.phrase_slips import certainly_other
 from sam2_mcp_worker.checks.phrase_tokens import differences, opposed, turning
 from sam2_mcp_worker.checks.phrase_wording import AFFIRMATIONS, Alignment
-from sam2_mcp_worker.checks.phrases import ALTERED, PART_PRESENT, SHORT_LETTERS, Phrase, present_from
+from sam2_mcp_worker.checks.phrases import ALTERED, SHORT_LETTERS, Phrase, present_from
 
 # Text that was not read but stands in the file has no slips: what is less alike is another wording (mission.md).
 TEXT_PRESENT = 0.82
@@ -85,7 +84,7 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
         reason = _why_not_altered(phrase, laid, others, slips)
         state, reason = ("review", reason) if reason else ("altered", _ALTERED)
     else:
-        reason = _why_not_present(judged, page, place, others, covered, slips)
+        reason = _why_not_present(judged, place, others, covered, slips)
         reason = "what stands right beside it may turn its meaning; a person has to look" if after else reason
         reason = reason or ("the place resembles another wording still more; a person has to look" if lead > 0 else "")
         state = "review" if reason else "present"
@@ -124,16 +123,12 @@ def _why_not_altered(phrase: Phrase, laid: Alignment, others: Sequence[str], sli
     return ""
 
 
-def _why_not_present(
-    judged: JudgedPhrase, page: LetterLines, place: Place, others: Sequence[str], covered: float, slips: bool
-) -> str:
+def _why_not_present(judged: JudgedPhrase, place: Place, others: Sequence[str], covered: float, slips: bool) -> str:
     """Why a place whose tokens are the same is not certainly the phrase; empty where it is."""
     if place.score < present_at(judged, slips):
         return "something like it stands there; a person has to look"
     if others:
         return "most of it stands there, with other words; a person has to look"
-    if place.score < 1.0 and weakest_part(judged.phrase.letters, page, place) < PART_PRESENT:
-        return "one part of it stands there and another does not; a person has to look"
     if slips and covered < LEAST_COVERAGE:
         return "the print was read too badly to be sure; a person has to look"
     return ""

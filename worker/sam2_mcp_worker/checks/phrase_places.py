@@ -124,6 +124,8 @@ def turned(tokens: Sequence[Token], page: LetterLines, first: int, last: int) ->
 
 def denied(tokens: Sequence[Token], page: LetterLines, last: int) -> tuple[str, ...]:
     """Negations that the phrase lacks and that stand right behind it in the same line and sentence: "보장 아님"."""
+    if page.text[last - 1] in _ENDS:
+        return ()
     return tuple(
         f"(nothing) -> {token.text}"
         for token in _new_negations(tokens, page)

@@ -16,7 +16,7 @@ from sam2_mcp_worker.checks.phrase_wording import AFFIRMATIONS, Alignment
 
 # A syllable that was misread keeps some of its letters ("않" as "앉", "무" as "모").
 _MISREAD_KEPT = 0.33
-# A syllable that was misread as a negation keeps half of them ("보" as "못"); of "있", "없" keeps a third.
+# Syllables that were misread as a negation keep half of them ("보" as "못").
 _MISREAD_AS_NEGATION = 0.5
 _UNITS = frozenset("십백천만억조")
 
@@ -46,11 +46,21 @@ def certainly_other(wanted: Sequence[Token], laid: Alignment) -> bool:
 
 
 def _certain(lost: Sequence[Token], new: Sequence[Token], laid: Alignment) -> bool:
+    if lost and _characters(lost) == _characters(new):  # "3,000" read as "3." and "000", "2026.07.01" as "2026,07,01"
+        return False
     cut = [one for one in new if any(_cut(token, one, laid) or _digits_misread(token, one) for token in lost)]
     others = [one for one in new if one not in cut]
-    if any(not one.negation or laid.kept_under(one) < _MISREAD_AS_NEGATION for one in others):
+    if any(not one.negation or not _misread_as_negation(one, laid) for one in others):
         return True
     return any(_certainly_lost(token, laid) for token in lost if not (cut and not token.negation))
+
+
+def _misread_as_negation(token: Token, laid: Alignment) -> bool:
+    """Whether a negation stands where another syllable should: "못험료", "가없 나이"; but not "없" for "있"."""
+    under, kept = laid.under(token)
+    if kept == 1.0 or AFFIRMATIONS & set(under):
+        return False
+    return kept >= _MISREAD_AS_NEGATION or len(token.text) == len(under) == 1
 
 
 def _cut(wanted: Token, found: Token, laid: Alignment) -> bool:
@@ -61,12 +71,15 @@ def _cut(wanted: Token, found: Token, laid: Alignment) -> bool:
 
 
 def _digits_misread(wanted: Token, found: Token) -> bool:
-    """Whether numbers differ in their separators or in one digit that was read twice: "3,000" as "3.000", "33000"."""
-    before, after = (re.sub(r"\D", "", token.text) for token in (wanted, found))
-    if re.sub(r"[\d.,\s]", "", wanted.text) != re.sub(r"[\d.,\s]", "", found.text):
-        return False
+    """Whether a number differs in one digit that was read twice: "3,000" as "33000"."""
+    before, after = _characters([wanted]), _characters([found])
     doubled = (at for at in range(1, len(after)) if after[at] == after[at - 1])
-    return after == before or any(after[:at] + after[at + 1 :] == before for at in doubled)
+    return any(after[:at] + after[at + 1 :] == before for at in doubled)
+
+
+def _characters(tokens: Sequence[Token]) -> str:
+    """Digits and units, without what separates them."""
+    return re.sub(r"[.,\s]", "", "".join(token.text for token in tokens))
 
 
 def _certainly_lost(token: Token, laid: Alignment) -> bool:

@@ -104,16 +104,18 @@ class Alignment:
         held = [index for index, one in enumerate(self._wanted) if one.token == token]
         return self._stands(*self._span(range(held[0], held[-1] + 1)))
 
-    def kept_under(self, token: Token) -> float:
-        """The share of their letters that those syllables of the phrase keep in whose place a new token stands."""
+    def under(self, token: Token) -> tuple[str, float]:
+        """The syllables of the phrase in whose place a new token stands, and the least share of letters one keeps.
+
+        None and 1.0 where it was only added.
+        """
         held = [one for one in self._found if one.token == token]
         ops = [op for op in self._ops if op.dest_start < held[-1].end and op.dest_end > held[0].start]
         first = min(op.src_start + max(0, held[0].start - op.dest_start) for op in ops)
         last = max(op.src_end - max(0, op.dest_end - held[-1].end) for op in ops)
-        under = [
-            share for share, one in zip(self._kept, self._wanted, strict=True) if one.start < last and one.end > first
-        ]
-        return min(under, default=0.0)
+        shares = zip(self._kept, self._wanted, strict=True)
+        under = [(one.char, share) for share, one in shares if one.start < last and one.end > first]
+        return "".join(char for char, _ in under), min((share for _, share in under), default=1.0)
 
     def kept(self, token: Token) -> float:
         """The share of the letters of a token of the phrase that stand there, by its best syllable."""

@@ -113,6 +113,7 @@ def test_another_figure_for_the_same_thing_is_a_mismatch_with_its_place(line: st
         ("월보험료 9,900원", 0, "only alike"),
         ("가입금액 1천만원 기준 40세 남성 월보험료 5,000원", 2, "only alike"),
         ("2026년 3월 1일 판매기간", 0, "lies within"),
+        ("고급형 3천만원", 0, "context is another"),
     ],
 )
 def test_what_is_not_surely_the_same_thing_is_not_compared_and_says_why(line: str, number: int, reason: str) -> None:

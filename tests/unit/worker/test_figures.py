@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sam2_mcp_worker.checks.figures import Figure, figures_of, figures_of_table
-from sam2_mcp_worker.checks.figures.words import contradict, covered, words_of
+from sam2_mcp_worker.checks.figures.words import contradict, covered, tells, words_of
 from sam2_mcp_worker.checks.reading import Box, Reading, ReadLine, ReadPage, Source
 from sam2_mcp_worker.checks.tables import Table
 
@@ -118,6 +118,11 @@ def test_a_reading_that_is_not_certain_is_told() -> None:
     assert broken.doubt and rest.text == "000원"
 
 
+def test_a_line_of_a_few_digits_is_a_mark_and_no_figure() -> None:
+    assert figures_of(reading("12")) == () and figures_of(reading("- 3 -")) == ()
+    assert [figure.value for figure in figures_of(reading("23,400"))] == ["23400"]
+
+
 def test_pages_that_were_not_read_have_no_figures() -> None:
     assert figures_of(Reading("pdf", "pt", (ReadPage(1, "failed"), ReadPage(2, "unreached")))) == ()
 
@@ -177,6 +182,32 @@ def test_the_unit_of_a_title_is_that_of_amounts_and_of_nothing_else() -> None:
     assert [figure.value for figure in figures_of_table(noted)] == ["3000000"]
 
 
+def test_titles_are_weak_context_and_their_conditions_hold_for_all_figures_below() -> None:
+    rows = (
+        ("환급금 예시", ""),
+        ("40세 남자 기준", ""),
+        ("경과 기간", "해약환급금"),
+        ("1년", "10만원"),
+        ("3년", "50만원"),
+    )
+    found = {figure.place.cell: figure for figure in figures_of_table(Table("환급.xlsx", rows))}
+    assert found["B4"].label == ("12개월", "해약환급금") and found["B4"].conditions == ("40세",)
+    assert found["B4"].around == ("환급금 예시", "40세 남자 기준")
+
+
+def test_headers_of_two_levels_name_together_and_a_section_names_what_is_below_it() -> None:
+    rows = (
+        ("담보", "기본형", "기본형", "고급형"),
+        ("담보", "30세", "40세", "30세"),
+        ("암진단비", "1만원", "2만원", "3만원"),
+        ("갱신형 특약", "", "", ""),
+        ("수술비", "4만원", "5만원", "6만원"),
+    )
+    found = {figure.place.cell: figure for figure in figures_of_table(Table("료.csv", rows))}
+    assert found["C3"].label == ("암진단비", "기본형", "40세")
+    assert found["D5"].label == ("수술비", "갱신형 특약", "고급형", "30세")
+
+
 def test_a_cell_whose_display_is_rounded_is_not_certain() -> None:
     table = Table("율.xlsx", (("이율", "2.5%"),), doubtful=frozenset({(0, 1)}))
     assert figures_of_table(table)[0].unsure
@@ -196,3 +227,8 @@ def test_contexts_that_name_different_ones_of_a_kind_contradict_each_other() -> 
     assert contradict(("40세", "남성"), ("30세", "남성")) and contradict(("남성",), ("여성", "40세"))
     assert contradict(("실속형",), ("고급형",)) and not contradict(("40세", "남성"), ("40세",))
     assert not contradict(("암진단비",), ("40세",))
+
+
+def test_one_choice_does_not_say_which_figure_is_meant() -> None:
+    assert not tells(("고급형",)) and not tells(("30세",)) and not tells(())
+    assert tells(("30세", "여성")) and tells(("암진단비",)) and tells(("고급형", "암진단비"))

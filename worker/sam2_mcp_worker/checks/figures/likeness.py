@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Literal
 
 from sam2_mcp_worker.checks.figures.shape import Figure
-from sam2_mcp_worker.checks.figures.words import contradict, covered, words_of
+from sam2_mcp_worker.checks.figures.words import contradict, covered, tells, words_of
 
 # Share of the words that name a figure of the advertisement that the evidence must have as well: advertisements praise
 # with words that no evidence holds. The word next to the figure must be among them.
@@ -42,6 +42,7 @@ def likeness(figure: Figure, other: Figure) -> tuple[Likeness, float]:
     head = covered(first, all_theirs)[-2:]
     naming = [phrase for phrase in other.label if any(covered(first, words_of(phrase)))]
     told = any(covered(words_of(phrase), all_mine)[0] for phrase in naming)
+    told = told and tells([word for word, known in zip(mine, covered(mine, theirs), strict=True) if known])
     if all(head) and share >= COMPARABLE_SHARE and told and per != "other":
         return Likeness.NAMED, share
     return Likeness.ALIKE, share

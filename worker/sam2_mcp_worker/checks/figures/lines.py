@@ -6,6 +6,7 @@ line. Knows no tables and no other document.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -21,6 +22,8 @@ ABOVE_HEIGHTS = 2.5
 LEFT_HEIGHTS = 12.0
 # Confidence of OCR from which a figure may be told to be wrong (docs/accuracy.md, Figures).
 SURE_CONFIDENCE = 0.85
+# A line of nothing but a few digits is the number of a page, of a step or of a note.
+_MARK = re.compile(r"\s*\d{1,3}\s*")
 # Lines that share this part of the lower one's height stand in one row.
 ROW_SHARE = 0.5
 
@@ -33,7 +36,7 @@ def figures_of(reading: Reading) -> tuple[Figure, ...]:
 def _of_page(page: ReadPage, reading: Reading) -> Iterator[Figure]:
     parts = [(index, piece) for index, line in enumerate(page.lines) for piece in pieces_of(normalised(line.text))]
     lines, texts = [page.lines[index] for index, _ in parts], [text for _, text in parts]
-    forms = [forms_of(text) for text in texts]
+    forms = [[] if _MARK.fullmatch(text) else forms_of(text) for text in texts]
     for part, (index, text) in enumerate(parts):
         place, unsure = _place(page, lines[part], index, reading), _unsure(lines[part])
         for form, clause in zip(forms[part], clauses_of(text, forms[part]), strict=True):

@@ -90,6 +90,12 @@ def contradict(words: Sequence[str], others: Sequence[str]) -> bool:
     return any(not mine[kind] & theirs[kind] for kind in mine.keys() & theirs.keys())
 
 
+def tells(words: Sequence[str]) -> bool:
+    """Whether words say which figure is meant: a name does, and two choices ("40세", "여성"); one choice does not."""
+    chosen = sum(len(found) for found in _by_kind(words).values())
+    return chosen >= 2 or chosen < len(words)
+
+
 def _by_kind(words: Sequence[str]) -> dict[str, set[str]]:
     kinds: dict[str, set[str]] = {}
     for word in words:

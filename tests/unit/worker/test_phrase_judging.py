@@ -23,6 +23,7 @@ from sam2_mcp_worker.pipelines.gathered import Gathered
 from sam2_mcp_worker.pipelines.phrase_channels import both, not_heard, of_speech
 from sam2_mcp_worker.pipelines.phrase_check_facts import unread_sentences
 from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack
+from sam2_mcp_worker.pipelines.phrase_rows import numbered_rows, told_row
 from sam2_mcp_worker.pipelines.read_documents import ReadDocument, VideoReading
 from sam2_mcp_worker.pipelines.transcript import SoundSpan, Transcript
 
@@ -140,11 +141,15 @@ def test_a_pack_is_judged_whole_and_a_phrase_that_is_not_needed_is_no_finding(pa
 
 def test_the_limit_of_before_is_stale_and_not_also_missing(pack: RulePack) -> None:
     before = load_rule_pack("korean_insurance_ads").on(date(2025, 8, 1))
+    rule = next(one for one in pack.phrases if one.id == "deposit_protection")
     old = next(one for one in before.phrases if one.id == "deposit_protection").texts[0]
     gathered = Gathered(read_text(old))
     today = judge_pack(pack, gathered, date(2026, 11, 1))
     assert "not_met" in [one.verdict for one in today.others if one.kind == "phrase_stale"]
-    assert "deposit_protection" not in verdicts(today)
+    assert "deposit_protection" not in verdicts(today), "said once, by the old wording"
+    row = next(row for row in numbered_rows(today.rows, ()) if row.phrase and row.phrase.rule == rule)
+    told = told_row(row, pack, gathered.joined, {})
+    assert (row.verdict, told["verdict"]) == ("not_met", "not_met") and "was right until" in told["reason"]
     assert verdicts(judge_pack(before, gathered, date(2025, 8, 1)))["deposit_protection"] == "met"
 
 

@@ -36,7 +36,8 @@ NO_SOUND = "the video has no sound"
 class JudgedRow:
     """A phrase with what became of it; `rule` is that of the pack, None for one that the caller asked for alone.
 
-    `finding` is what counts for the label: None where the phrase was not needed. `asked`: the caller named it.
+    `finding` is what counts for the label: None where the phrase was not needed, or where `stale`, the finding of an
+    old wording in its place, says it already. `asked`: the caller named it.
     """
 
     phrase: str
@@ -44,6 +45,7 @@ class JudgedRow:
     rule: PhraseRule | None
     finding: Finding | None
     asked: bool = False
+    stale: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,9 @@ def judge_pack(pack: RulePack, gathered: Gathered, day: date) -> Judgement:
     stale, _ = _judged(texts_of(pack.stale), mandatory, gathered, {}, pack)
     found = phrase_findings(replace(pack, phrases=rules), {**stale, **judged}, reading)
     by_rule = {finding.rule: finding for finding in found}
+    in_place_of = {rule.instead: by_rule[rule.id] for rule in pack.stale if rule.id in by_rule}
     rows = [
-        JudgedRow(best.phrase, best, rule, by_rule.get(rule.id))
+        JudgedRow(best.phrase, best, rule, by_rule.get(rule.id), stale=in_place_of.get(rule.id))
         for rule in rules
         if (best := best_of(rule, judged)) is not None
     ]

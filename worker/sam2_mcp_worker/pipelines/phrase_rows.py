@@ -50,9 +50,13 @@ class Row:
         if self.finding is not None:
             return self.finding.verdict
         assert self.phrase is not None
-        if self.phrase.finding is not None:
-            return self.phrase.finding.verdict
-        return "met"
+        counts = counts_of(self.phrase)
+        return counts.verdict if counts is not None else "met"
+
+
+def counts_of(judged: JudgedRow) -> Finding | None:
+    """The finding that says of a phrase what counts: its own, or that of an old wording in its place."""
+    return judged.finding or (judged.stale if judged.became.state != "present" else None)
 
 
 def numbered_rows(phrases: Sequence[JudgedRow], findings: Sequence[Finding]) -> list[Row]:
@@ -76,7 +80,7 @@ def row_chars(told: Mapping[str, Any]) -> int:
 def _phrase(row: Row, pack: RulePack, reading: Reading, measures: Mapping[LineRef, LineMeasure]) -> dict[str, Any]:
     judged = row.phrase
     assert judged is not None
-    became, rule, finding = judged.became, judged.rule, judged.finding
+    became, rule, finding = judged.became, judged.rule, counts_of(judged)
     plain = became.state == "present" and not became.reason
     needed = finding is not None or became.state == "present"
     return {
@@ -103,6 +107,8 @@ def _phrase(row: Row, pack: RulePack, reading: Reading, measures: Mapping[LineRe
 def _reason(judged: JudgedRow, *, needed: bool) -> str:
     if not needed:
         return f"not there, and nothing says that it is needed; {judged.became.reason}"
+    if judged.finding is None and judged.stale is not None:
+        return judged.stale.what
     finding, became = judged.finding, judged.became
     told = finding.what if judged.rule is not None and finding is not None and became.state == "missing" else ""
     return told or became.reason

@@ -240,8 +240,9 @@ def test_speech_has_times() -> None:
 
 def test_a_phrase_of_which_each_other_syllable_looks_otherwise_is_for_a_person() -> None:
     asked = "계약을 해지하면 해약환급금이 납입한 보험료보다 적습니다"
-    initials = {char: chr(ord(char) + 588) for char in asked[:-4:2] if "가" <= char <= "힣"}  # the next initial letter
-    shown = "".join(initials.get(char, char) for char in asked[:-4]) + asked[-4:]
+    plain = asked.replace(" ", "")
+    finals = [chr(ord(char) + 1) if at % 2 else char for at, char in enumerate(plain[:-2])]  # the next final letter
+    shown = "".join(finals) + plain[-2:]
     finding = judged(asked, page(*OTHER, shown))
     assert finding.state == "review" and finding.score > 0.65 and finding.coverage < 0.2
     assert "read too badly" in finding.reason

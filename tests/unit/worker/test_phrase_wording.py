@@ -68,6 +68,11 @@ def test_what_changes_with_a_negation_is_no_other_word() -> None:
 @pytest.mark.parametrize(
     ("phrase", "lines", "reached"),
     [
+        (
+            "고의로 자신을 해친 경우에는 보험금을 지급하지 않습니다.",
+            ("고의로 자신을 해친 경우에는 보험금을 지급합니다.", "유사암은 일반암 진단보험금의 20%를 지급하며"),
+            "고의로 자신을 해친 경우에는 보험금을 지급합니다",
+        ),
         (NOTICE, ("유의사항", NOTICE, "유사암은 진단보험금의 20%"), NOTICE),
         (
             "납입기간 중 해약환급금을 지급하지 않습니다",

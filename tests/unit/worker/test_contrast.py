@@ -93,6 +93,17 @@ def test_a_finding_tells_the_worst_line_with_its_place_and_both_ends_of_the_rang
     assert found.what == "x: contrast 2.0 to 3.0, the minimum is 4.5; 1 more lines alike"
 
 
+def test_a_phrase_stands_out_where_one_of_its_places_does():
+    lines = tuple(ReadLine("보험", "text_layer", (float(i), 0.0, 9.0, 9.0), 10.0) for i in range(3))
+    read = Reading("pdf", "pt", (ReadPage(1, "done", lines),))
+    contrasts = {(1, 0): exact(2.0), (1, 1): exact(9.0), (1, 2): exact(3.5)}
+    sizes, names = {(1, 0): small(30.0), (1, 1): small(), (1, 2): small()}, dict.fromkeys(contrasts, "x")
+    (found,) = contrast_findings(WCAG, read, sizes, contrasts, names, {(1, 0): 0, (1, 1): 1, (1, 2): 2})
+    assert (found.verdict, found.measured) == ("met", 9.0)
+    (found,) = contrast_findings(WCAG, read, sizes, contrasts, names, {(1, 0): 0, (1, 1): 1, (1, 2): 1})
+    assert (found.verdict, found.measured) == ("not_met", 3.5)
+
+
 def test_without_rules_or_measures_nothing_is_found():
     none = ContrastRules(basis="house", note="ours")
     only_large = ContrastRules(basis="house", note="ours", min_ratio_large=3.0)

@@ -48,7 +48,7 @@ def test_letters_that_an_edge_cuts_are_seen(place, side, tmp_path):
 
 def test_a_round_figure_that_an_edge_cuts_is_seen(tmp_path):
     picture, draw = paper()
-    draw.ellipse((WIDTH - 40, 500, WIDTH + 80, 620), fill=(200, 30, 30))
+    draw.ellipse((WIDTH - 20, 500, WIDTH + 40, 560), fill=(200, 30, 30))
     assert [each["side"] for each in told(picture, tmp_path)["cuts"]] == ["right"]
 
 
@@ -57,6 +57,7 @@ def test_bands_rules_pictures_and_backgrounds_run_off_the_page_on_purpose(tmp_pa
     draw.rectangle((0, 100, WIDTH, 220), fill=(20, 60, 160))  # a band across
     draw.line((0, 400, WIDTH, 400), fill="black", width=3)  # a rule
     draw.line((300, 0, 300, 15), fill="black", width=3)  # a mark for folding
+    draw.ellipse((-200, 500, 200, 760), fill=(200, 230, 200))  # a hill
     draw.rectangle((600, 800, WIDTH, 1100), fill=(90, 90, 90))  # a picture with straight sides
     assert told(picture, tmp_path)["cuts"] == []
     noise = np.random.default_rng(1).integers(0, 255, (HEIGHT, WIDTH, 3), np.uint8)
@@ -71,7 +72,7 @@ def test_text_inside_of_the_page_is_not_cut(tmp_path):
 
 def test_what_known_pictures_end_with_at_an_edge_is_left_out(tmp_path):
     picture, draw = paper()
-    draw.ellipse((WIDTH - 40, 500, WIDTH + 80, 620), fill=(200, 30, 30))
+    draw.ellipse((WIDTH - 20, 500, WIDTH + 40, 560), fill=(200, 30, 30))
     assert told(picture, tmp_path, ignored=[[WIDTH - 80, 480, WIDTH, 640]])["cuts"] == []
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sam2_mcp_worker.checks.findings import Finding
-from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source, Unread
 from sam2_mcp_worker.checks.rule_packs.sections import TextRules
-from sam2_mcp_worker.checks.text_size import PageScale, line_at, picture_scale, size_findings, sizes_of
+from sam2_mcp_worker.checks.text_size import PageScale, picture_scale, size_findings, sizes_of
 
 PAPER = PageScale(1.0, 150 / 72)
 SCREEN = PageScale(None, 1.0)
@@ -122,6 +122,16 @@ def test_a_share_of_the_largest_text_is_only_kept_when_all_was_read():
     ]
 
 
+@pytest.mark.parametrize(
+    ("box", "verdict"),
+    [((0.0, 0.0, 300.0, 45.0), "met"), ((0.0, 0.0, 300.0, 60.0), "cannot_tell"), (None, "cannot_tell")],
+)
+def test_what_could_not_be_read_holds_no_larger_text_than_has_room_there(box, verdict):
+    page = ReadPage(1, "done", (line(40.0), line(10.0)), (Unread("ink", box),))
+    (found,) = judged(rules(min_share_of_largest=0.2), Reading("pdf", "pt", (page,)))
+    assert found.verdict == verdict
+
+
 def test_all_text_of_a_page_is_one_finding_where_the_pack_says_all():
     made = rules(min_height_pt=6.0, applies_to="all")
     read = reading(line(9.0), line(4.0), dataclasses.replace(line(1.0), text="·"))
@@ -138,9 +148,22 @@ def test_without_rules_phrases_or_measures_nothing_is_found():
     assert size_findings(rules(), read, sizes_of(read, {1: PAPER}), {(1, 0): "a"}) == ()
 
 
-def test_a_line_is_found_by_its_page_and_index():
-    page, found = line_at(reading(line(3.0), line(4.0)), (1, 1))
-    assert (page.number, found.height) == (1, 4.0)
+def test_a_phrase_is_large_enough_where_one_of_its_places_is():
+    read = reading(line(4.0), line(9.0), line(5.0), line(9.5))
+    sizes, names = sizes_of(read, {1: PAPER}), {(1, index): "notice" for index in range(4)}
+    made = rules(min_height_pt=6.0)
+    (found,) = size_findings(made, read, sizes, names, {(1, 0): 0, (1, 1): 1, (1, 2): 1, (1, 3): 2})
+    assert (found.verdict, found.measured) == ("met", 9.5)
+    (found,) = size_findings(made, read, sizes, names, {(1, 0): 0, (1, 1): 0, (1, 2): 1, (1, 3): 1})
+    assert (found.verdict, found.measured) == ("not_met", 5.0)
+
+
+def test_what_is_not_known_of_many_phrases_is_told_once():
+    read = reading(line(40.0), *[line(10.0 + index) for index in range(7)], whole=False)
+    made, names = rules(min_share_of_largest=0.2), {(1, index): f"notice_{index}" for index in range(1, 8)}
+    (found,) = size_findings(made, read, sizes_of(read, {1: PAPER}), names)
+    assert found.verdict == "cannot_tell" and found.measured == 0.25
+    assert found.what.startswith("notice_1, notice_2, notice_3, notice_4, notice_5 and 2 more: 0.250 of the largest")
 
 
 @given(st.floats(0.5, 100), st.floats(0.5, 100), st.sampled_from(["ocr", "text_layer"]))

@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sam2_mcp_worker.checks.findings import Finding, Verdict
+from sam2_mcp_worker.checks.line_groups import SEVERITY, LineRef, best_place, grouped, lines_by_ref
 from sam2_mcp_worker.checks.luminance import Rgb
-from sam2_mcp_worker.checks.reading import Reading
+from sam2_mcp_worker.checks.reading import Reading, ReadLine
 from sam2_mcp_worker.checks.rule_packs.sections import ContrastRules
-from sam2_mcp_worker.checks.text_size import LineRef, TextSize, grouped, line_at
+from sam2_mcp_worker.checks.text_size import TextSize
 
 # WCAG counts bold text as large from 14 pt where other text needs 18 pt: the same share of the pack's `large_from_pt`.
 BOLD_LARGE_SHARE = 14 / 18
 # A point is 4/3 of a CSS pixel, in which pictures for screens are made.
 CSS_PX_PER_PT = 4 / 3
-
-_SEVERITY: tuple[Verdict, ...] = ("not_met", "review", "cannot_tell", "met")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +47,37 @@ def contrast_findings(
     sizes: Mapping[LineRef, TextSize],
     contrasts: Mapping[LineRef, ContrastRange],
     lines: Mapping[LineRef, str],
+    places: Mapping[LineRef, int] | None = None,
 ) -> tuple[Finding, ...]:
-    """One finding for each phrase (`lines`: which lines carry it, by its name) or each page, told by its worst line."""
+    """One finding for each phrase (`lines`: which lines carry it, by its name) or each page.
+
+    A place is told by its worst line, a phrase by the best of its `places`.
+    """
     if rules is None or (rules.min_ratio is None and rules.min_ratio_large is None):
         return ()
+    read = lines_by_ref(reading)
     found: list[Finding] = []
-    for name, refs in grouped(reading, lines, rules.applies_to).items():
-        told = [(*_judged(rules, contrasts[ref], sizes.get(ref)), ref) for ref in refs if ref in contrasts]
-        if told:
-            found.append(_worst(rules, reading, name, contrasts, told))
+    for name, of_name in grouped(reading, lines, rules.applies_to, places or {}).items():
+        told = [
+            [(*_judged(rules, contrasts[ref], sizes.get(ref)), ref) for ref in refs if ref in contrasts]
+            for refs in of_name
+        ]
+        at_places = [_worst(rules, read, name, contrasts, of_place) for of_place in told if of_place]
+        found += sorted(best_place(at_places), key=lambda one: SEVERITY.index(one.verdict))[-1:]
     return tuple(found)
 
 
 def _worst(
     rules: ContrastRules,
-    reading: Reading,
+    read: Mapping[LineRef, ReadLine],
     name: str,
     contrasts: Mapping[LineRef, ContrastRange],
     told: Sequence[tuple[Verdict, float, str, LineRef]],
 ) -> Finding:
     verdict, minimum, reason, ref = min(
-        told, key=lambda one: (_SEVERITY.index(one[0]), contrasts[one[3]].high / one[1], one[3])
+        told, key=lambda one: (SEVERITY.index(one[0]), contrasts[one[3]].high / one[1], one[3])
     )
     contrast = contrasts[ref]
-    page, line = line_at(reading, ref)
     others = sum(one[0] == verdict for one in told) - 1
     also = f"; {others} more lines alike" if others and verdict != "met" else ""
     measured = None if contrast.reason else (contrast.low + contrast.high) / 2
@@ -86,8 +92,8 @@ def _worst(
         limit=minimum,
         uncertainty=(contrast.high - contrast.low) / 2,
         unit=":1",
-        page=page.number,
-        box_xyxy=line.box_xyxy,
+        page=ref[0],
+        box_xyxy=read[ref].box_xyxy,
     )
 
 

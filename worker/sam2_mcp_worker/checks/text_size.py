@@ -5,16 +5,16 @@ Owns what a height means and how sure it is. Refuses to know who measured it. He
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sam2_mcp_worker.checks.findings import Finding, Verdict
-from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
+from sam2_mcp_worker.checks.line_groups import SEVERITY, best_place, grouped, is_text, lines_by_ref
+from sam2_mcp_worker.checks.line_groups import LineRef as LineRef
+from sam2_mcp_worker.checks.reading import Reading, ReadLine
 from sam2_mcp_worker.checks.rule_packs.sections import TextRules
-
-LineRef = tuple[int, int]
-"""The number of a page and the index of a line in `ReadPage.lines`."""
 
 PT_PER_INCH = 72.0
 MM_PER_PT = 25.4 / PT_PER_INCH
@@ -24,12 +24,11 @@ NEAR_BORDER_PX = 3.0
 EXACT_TO = 0.05
 # Below, an OCR line is hardly readable (as in pipelines/text_tracks.py), and its height is that of something else.
 SURE = 0.5
-# A mark or a letter alone is more often a bullet, a stain or an ornament than text.
-MIN_LETTERS = 2
 # Programs write 72 or 96 dpi into pictures when nobody said any: that tells nothing of their size on paper.
 MAX_DEFAULT_DPI = 96.0
 
-_SEVERITY: tuple[Verdict, ...] = ("not_met", "review", "cannot_tell", "met")
+# Names of phrases in one sentence.
+_FEW_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +101,9 @@ def _largest(reading: Reading, sizes: Mapping[LineRef, TextSize], unit: str) -> 
         sizes[page.number, index]
         for page in reading.pages
         for index, line in enumerate(page.lines)
-        if (page.number, index) in sizes and _is_text(line)
+        if (page.number, index) in sizes and is_text(line)
     ]
     return max((one for one in found if one.unit == unit and not one.doubt), key=lambda one: one.size, default=None)
-
-
-def _is_text(line: ReadLine) -> bool:
-    return sum(character.isalnum() for character in line.text) >= MIN_LETTERS
 
 
 def _beside(size: TextSize, largest: TextSize | None) -> TextSize:
@@ -121,94 +116,105 @@ def _beside(size: TextSize, largest: TextSize | None) -> TextSize:
 
 
 def size_findings(
-    rules: TextRules | None, reading: Reading, sizes: Mapping[LineRef, TextSize], lines: Mapping[LineRef, str]
+    rules: TextRules | None,
+    reading: Reading,
+    sizes: Mapping[LineRef, TextSize],
+    lines: Mapping[LineRef, str],
+    places: Mapping[LineRef, int] | None = None,
 ) -> tuple[Finding, ...]:
     """One finding for each minimum and each phrase (`lines`: which lines carry it, by its name), or for each page.
 
-    It is told by its worst line. The largest text of a document that was not read whole may be larger.
+    A place is told by its worst line, a phrase by the best of its `places`. What could not be read of a document may
+    hold larger text, as large as it is itself: where a share is not sure for that reason, it is told once.
     """
     if rules is None:
         return ()
+    judge = _Judge(rules, reading, sizes)
     found: list[Finding] = []
-    for name, refs in grouped(reading, lines, rules.applies_to).items():
-        judged = [(ref, sizes[ref]) for ref in refs if ref in sizes]
-        minimums = (("min_height_pt", "pt", rules.min_height_pt), ("min_height_px", "px", rules.min_height_px))
-        for field, unit, minimum in minimums:
-            if minimum is not None:
-                of_unit = [(ref, size) for ref, size in judged if size.unit == unit]
-                found += _worst(rules, reading, name, field, minimum, of_unit)
-        if rules.min_share_of_largest is not None:
-            known = [(ref, size) for ref, size in judged if size.share_of_largest is not None]
-            found += _worst(rules, reading, name, "min_share_of_largest", rules.min_share_of_largest, known)
-    return tuple(found)
+    for name, of_name in grouped(reading, lines, rules.applies_to, places or {}).items():
+        found += best_place(finding for refs in of_name for finding in judge.place(name, refs))
+    return (*(one for one in found if not _hidden(one)), *_once([one for one in found if _hidden(one)]))
 
 
-def grouped(
-    reading: Reading, lines: Mapping[LineRef, str], applies_to: Literal["phrases", "all"]
-) -> dict[str, list[LineRef]]:
-    """Which lines are judged together: those of a phrase by its name, else all text of a page."""
-    groups: dict[str, list[LineRef]] = {}
-    if applies_to == "phrases":
-        for ref, name in sorted(lines.items()):
-            groups.setdefault(name, []).append(ref)
-        return groups
-    for page in reading.pages:
-        refs = [(page.number, index) for index, line in enumerate(page.lines) if _is_text(line)]
-        if page.status == "done" and refs:
-            groups[f"page {page.number}"] = refs
-    return groups
+def largest_unread(reading: Reading) -> float:
+    """How high text may be, in units of the reading, that nobody could read: as its place is; 0 where all was read."""
+    if any(page.status != "done" for page in reading.pages):
+        return math.inf
+    unread = [one.box_xyxy for page in reading.pages for one in page.unread]
+    if None in unread:
+        return math.inf
+    return max((min(box[2] - box[0], box[3] - box[1]) for box in unread if box is not None), default=0.0)
 
 
-def line_at(reading: Reading, ref: LineRef) -> tuple[ReadPage, ReadLine]:
-    """The line that a reference names.
-
-    Raises:
-        KeyError: there is no such page.
-    """
-    pages = {page.number: page for page in reading.pages}
-    return pages[ref[0]], pages[ref[0]].lines[ref[1]]
+def _hidden(finding: Finding) -> bool:
+    return finding.verdict == "cannot_tell"
 
 
-def _worst(
-    rules: TextRules,
-    reading: Reading,
-    name: str,
-    field: str,
-    minimum: float,
-    judged: Sequence[tuple[LineRef, TextSize]],
-) -> list[Finding]:
-    """The finding of the worst line; none where there is nothing to judge."""
-    if not judged:
-        return []
-    share = field == "min_share_of_largest"
-    told = [(_verdict(size, minimum, share, reading.whole), ref, size) for ref, size in judged]
-    (verdict, reason), ref, size = min(
-        told, key=lambda one: (_SEVERITY.index(one[0][0]), one[2].share_of_largest if share else one[2].size, one[1])
-    )
-    others = sum(one[0][0] == verdict for one in told) - 1
-    measured = size.share_of_largest if share else size.size
-    page, line = line_at(reading, ref)
-    shown = f"{measured:.3f} of the largest text ({size.told()})" if share else size.told()
-    least = f"{minimum:g}" if share else f"{minimum:g} {size.unit}"
-    also = f"; {others} more lines alike" if others and verdict != "met" else ""
-    return [
-        Finding(
+def _once(found: Sequence[Finding]) -> list[Finding]:
+    """One finding for all of which the same is not known."""
+    if len(found) < 2:
+        return list(found)
+    names = [one.what.split(":")[0] for one in found]
+    few = ", ".join(names[:_FEW_NAMES]) + (f" and {len(names) - _FEW_NAMES} more" if len(names) > _FEW_NAMES else "")
+    smallest = min(found, key=lambda one: one.measured or 0.0)
+    return [replace(smallest, what=f"{few}{smallest.what[smallest.what.index(':') :]}")]
+
+
+class _Judge:
+    """Holds lines against the minimums, with what is looked up once for all of them."""
+
+    def __init__(self, rules: TextRules, reading: Reading, sizes: Mapping[LineRef, TextSize]) -> None:
+        self._rules, self._sizes = rules, sizes
+        self._lines = lines_by_ref(reading)
+        self._unread = largest_unread(reading)
+
+    def place(self, name: str, refs: Sequence[LineRef]) -> list[Finding]:
+        """The findings at one place, one for each minimum that applies to it."""
+        rules, judged = self._rules, [(ref, self._sizes[ref]) for ref in refs if ref in self._sizes]
+        of_unit = {unit: [one for one in judged if one[1].unit == unit] for unit in ("pt", "px")}
+        known = [one for one in judged if one[1].share_of_largest is not None]
+        found = [
+            self._worst(name, "min_height_pt", rules.min_height_pt, of_unit["pt"]),
+            self._worst(name, "min_height_px", rules.min_height_px, of_unit["px"]),
+            self._worst(name, "min_share_of_largest", rules.min_share_of_largest, known),
+        ]
+        return [finding for finding in found if finding is not None]
+
+    def _worst(
+        self, name: str, field: str, minimum: float | None, judged: Sequence[tuple[LineRef, TextSize]]
+    ) -> Finding | None:
+        """The finding of the worst line; None where there is no minimum or nothing to judge."""
+        if minimum is None or not judged:
+            return None
+        share = field == "min_share_of_largest"
+        told = [(_verdict(size, minimum, share, self._may_be_dwarfed(ref, minimum)), ref, size) for ref, size in judged]
+        (verdict, reason), ref, size = min(
+            told, key=lambda one: (SEVERITY.index(one[0][0]), one[2].share_of_largest if share else one[2].size, one[1])
+        )
+        others = sum(one[0][0] == verdict for one in told) - 1
+        shown = f"{size.share_of_largest:.3f} of the largest text ({size.told()})" if share else size.told()
+        least = f"{minimum:g}" if share else f"{minimum:g} {size.unit}"
+        also = f"; {others} more lines alike" if others and verdict != "met" else ""
+        return Finding(
             kind="text_too_small",
             rule=f"text.{field}",
             verdict=verdict,
             what=f"{name}: {shown}, the minimum is {least}" + (f": {reason}" if reason else "") + also,
-            basis=rules.basis,
-            measured=measured,
+            basis=self._rules.basis,
+            measured=size.share_of_largest if share else size.size,
             limit=minimum,
             uncertainty=size.share_uncertainty if share else size.uncertainty,
             unit="" if share else size.unit,
-            page=page.number,
-            box_xyxy=line.box_xyxy,
+            page=ref[0],
+            box_xyxy=self._lines[ref].box_xyxy,
         )
-    ]
+
+    def _may_be_dwarfed(self, ref: LineRef, minimum: float) -> bool:
+        """Whether what could not be read has room for text beside which this line is smaller than the minimum share."""
+        return (self._lines[ref].height or 0.0) / minimum < self._unread
 
 
-def _verdict(size: TextSize, minimum: float, share: bool, whole: bool) -> tuple[Verdict, str]:
+def _verdict(size: TextSize, minimum: float, share: bool, hidden: bool) -> tuple[Verdict, str]:
     measured, off = (size.share_of_largest or 0.0, size.share_uncertainty) if share else (size.size, size.uncertainty)
     exact_to = EXACT_TO * minimum if share else EXACT_TO
     if size.doubt:
@@ -217,6 +223,6 @@ def _verdict(size: TextSize, minimum: float, share: bool, whole: bool) -> tuple[
         return "review", "nearer to the minimum than heights can be measured in pictures"
     if measured < minimum - exact_to:
         return "not_met", ""
-    if share and not whole:
-        return "cannot_tell", "not all was read, and larger text may stand there"
+    if share and hidden:
+        return "cannot_tell", "not all was read, and far larger text may stand there"
     return "met", ""

@@ -1,8 +1,8 @@
 """Decoder task: how much of a drawn page or picture is ink, and what its edges cut off.
 
 Owns the look at edges: a side of one colour that something stands on and goes on inwards in another shape than a
-straight band (a letter, a figure, a logo) cuts that thing. Bands, rules, pictures with straight sides and whole
-backgrounds run off a page on purpose and are left alone. Knows no text.
+straight band (a letter, a figure, a logo) cuts that thing. Bands, rules, pictures with straight sides, large artwork
+and whole backgrounds run off a page on purpose and are left alone. Knows no text.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ MIN_DEPTH_PX = 8
 STRAIGHT_PX = 2
 # Shorter traces on an edge are specks.
 MIN_TRACE_PX = 2
+# Longer ones, in depths, are artwork that runs off: hills, waves, the side of a person. 15 mm of an A4 page.
+MAX_TRACE_DEPTHS = 1.7
 # Strokes of letters end as straight as marks for folding do; a mark stands alone, with nothing this near, in depths.
 ALONE_DEPTHS = 0.5
 # Traces nearer than this belong to one thing (letters and words of a line), in depths.
@@ -107,7 +109,8 @@ def cut_traces(strip: Pixels) -> list[Trace]:
     ink = _ink(strip, commonest_colour(np.ascontiguousarray(strip[:2])))
     if ink[0].mean() > 1 - GROUND_SHARE:
         return []
-    runs = [run for run in _runs(ink[0]) if run[1] - run[0] >= MIN_TRACE_PX and ink[1, slice(*run)].any()]
+    most = MAX_TRACE_DEPTHS * len(strip)
+    runs = [run for run in _runs(ink[0]) if MIN_TRACE_PX <= run[1] - run[0] <= most and ink[1, slice(*run)].any()]
     return _joined([run for run in runs if _is_cut(ink, run)], JOINED_DEPTHS * len(strip))
 
 

@@ -29,11 +29,13 @@ PAD_HEIGHTS = 0.15
 # Of 255, between ground and strongest pixel: less is the noise of paper and JPEG.
 FAINTEST = 10.0
 # Pixels this far of the way from the ground to the strongest one are the cores of strokes.
-CORE = 0.8
+CORE = 0.85
 # Of the pixels of a piece; the strongest few are noise, or a rule that runs through.
 STRONGEST_PERCENTILE = 99.0
-# Fewer core pixels are a comma or a speck.
-MIN_CORE_SHARE = 0.01
+# Of the ink of the middle piece: less is a comma, or the edge of a letter at the end of the line.
+LEAST_INKED = 0.4
+# Strokes of fine print come out this much fainter where they lie across two pixels; a fainter piece has another colour.
+SAME_COLOUR = 0.6
 # Pixels nearer to the ground than this share of the way are ground, those between are smoothed edges.
 GROUND = 0.25
 # How far around strokes the ground is what one sees them against.
@@ -45,6 +47,16 @@ WHOLE_STROKE_PX = 2.0
 LEAST_COVER = 0.35
 # On a photograph the ground is as bright as it is in this share of the pixels on the side of the text's colour.
 UNFAVOURABLE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A piece as it is: its pixels, both colours, and the share of its pixels that are ink."""
+
+    part: Pixels
+    text: Reals
+    ground: Reals
+    inked: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,29 +103,45 @@ def _told(pixels: PixelFile, box: Sequence[float], height_px: float, own_px: flo
 
 
 def measured_pieces(crop: Pixels, height_px: float, cover: float) -> list[Piece]:
-    """The pieces of a level line that hold ink, along its longer side; `cover` as `stroke_cover` tells it."""
+    """The pieces of a level line that hold letters, along its longer side; `cover` as `stroke_cover` tells it."""
     tall = crop.shape[0] > crop.shape[1]
     level = np.ascontiguousarray(crop.transpose(1, 0, 2)) if tall else crop
     count = max(1, round(level.shape[1] / (PIECE_HEIGHTS * max(1.0, height_px))))
-    found = (_piece(np.ascontiguousarray(part), height_px, cover) for part in np.array_split(level, count, axis=1))
-    return [piece for piece in found if piece is not None]
+    parts = np.array_split(level, count, axis=1)
+    seen = [one for one in (_seen(np.ascontiguousarray(part)) for part in parts) if one is not None]
+    if not seen:
+        return []
+    usual = float(np.median([one.inked for one in seen]))
+    letters = [one for one in seen if one.inked >= LEAST_INKED * usual]
+    by_strength = sorted(letters, key=lambda one: float(np.linalg.norm(one.text - one.ground)))
+    usual_text = by_strength[len(letters) // 2].text  # the very strongest are overshot by JPEG
+    return [_with_ratios(one, _own_colour(one, usual_text, cover), height_px, cover) for one in letters]
 
 
-def _piece(part: Pixels, height_px: float, cover: float) -> Piece | None:
+def _seen(part: Pixels) -> _Seen | None:
     ground = commonest_colour(part)
     away = np.linalg.norm(part.astype(np.float32) - ground, axis=2)
     strongest = float(np.percentile(away, STRONGEST_PERCENTILE))
     if strongest < FAINTEST:
         return None
     core = away >= CORE * strongest
-    if core.mean() < MIN_CORE_SHARE:
-        return None
     text = np.asarray(np.median(part[core], axis=0), np.float32)
-    return _with_ratios(part, text, ground, height_px, cover)
+    return _Seen(part, text, ground, float((away >= strongest / 2).mean()))
 
 
-def _with_ratios(part: Pixels, text: Reals, ground: Reals, height_px: float, cover: float) -> Piece:
-    around = _ground_pixels(part, text, ground, height_px)
+def _own_colour(seen: _Seen, usual: Reals, cover: float) -> Reals:
+    """The colour of a piece: the usual one of the line where its own is that one, only smoothed a little more."""
+    way = usual - seen.ground
+    length = float(way @ way)
+    if cover >= 1 or length <= 0:
+        return seen.text
+    share = float((seen.text - seen.ground) @ way) / length
+    beside = float(np.linalg.norm(seen.text - seen.ground - share * way))
+    return usual if SAME_COLOUR <= share < 1 and beside <= (1 - SAME_COLOUR) * length**0.5 else seen.text
+
+
+def _with_ratios(seen: _Seen, text: Reals, height_px: float, cover: float) -> Piece:
+    around = _ground_pixels(seen.part, text, seen.ground, height_px)
     beside = np.asarray(np.median(around, axis=0), np.float32)
     luminances = np.array([relative_luminance(colour) for colour in _few(around)])
     text_luminance = relative_luminance(text)

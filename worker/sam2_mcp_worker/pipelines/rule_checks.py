@@ -15,12 +15,12 @@ from sam2_mcp_worker.checks.attachments import attachment_findings, listed_names
 from sam2_mcp_worker.checks.contrast import ContrastRange, contrast_findings
 from sam2_mcp_worker.checks.file_rules import PageFacts, file_findings
 from sam2_mcp_worker.checks.findings import Finding
+from sam2_mcp_worker.checks.line_groups import LineRef
 from sam2_mcp_worker.checks.reading import Reading, ReadPage
 from sam2_mcp_worker.checks.rule_packs import RulePack
 from sam2_mcp_worker.checks.rule_packs.sections import FileRules
 from sam2_mcp_worker.checks.text_size import (
     NEAR_BORDER_PX,
-    LineRef,
     PageScale,
     TextSize,
     picture_scale,
@@ -78,6 +78,7 @@ async def check_rules(
     pack: RulePack | None,
     lines: Mapping[LineRef, str],
     *,
+    places: Mapping[LineRef, int] | None = None,
     password: str = "",
     deadline: Deadline,
 ) -> RuleChecks:
@@ -86,6 +87,7 @@ async def check_rules(
     Args:
         file: the document; None, or a text, a sound or a video, have no pages to measure.
         lines: the lines that carry phrases, each with the name of its phrase.
+        places: of a phrase that stands in several places the number of each line's place: one good place is enough.
         pack: None for the measures of `lines` alone.
     """
     if file is None or reading.kind not in ("pdf", "image"):
@@ -95,7 +97,7 @@ async def check_rules(
     files = pack.files if pack is not None else None
     if files is not None and (files.attachments or files.checklist_words):
         await _list_attached(services, file, password, reading, measured, deadline)
-    judged = await asyncio.to_thread(_judge, reading, pack, lines, questions, measured)
+    judged = await asyncio.to_thread(_judge, reading, pack, lines, places or {}, questions, measured)
     return RuleChecks(judged.findings, judged.measures, _undone(questions, measured, reading), measured.waiting)
 
 
@@ -174,6 +176,7 @@ def _judge(
     reading: Reading,
     pack: RulePack | None,
     lines: Mapping[LineRef, str],
+    places: Mapping[LineRef, int],
     questions: Mapping[int, Question],
     measured: _Measured,
 ) -> RuleChecks:
@@ -184,8 +187,8 @@ def _judge(
     if pack is None:
         return RuleChecks((), measures)
     found = [
-        *size_findings(pack.text, reading, sizes, lines),
-        *contrast_findings(pack.contrast, reading, sizes, contrasts, lines),
+        *size_findings(pack.text, reading, sizes, lines, places),
+        *contrast_findings(pack.contrast, reading, sizes, contrasts, lines, places),
         *_file_findings(pack.files, reading, questions, measured),
     ]
     return RuleChecks(tuple(found), measures)

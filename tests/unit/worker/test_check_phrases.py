@@ -151,7 +151,10 @@ async def test_without_phrases_the_whole_pack_is_judged_and_its_day_decides(serv
     today = await call(services, source=str(leaflet), date="2026-11-01")
     kinds = {row["kind"] for row in today.rules}
     assert {row["rule"] for row in today.phrases} >= {"read_terms", "deposit_protection"}
-    assert {row["rule"]: row["state"] for row in today.phrases}["read_terms"] == "present"
+    rows = {row["rule"]: row for row in today.phrases}
+    assert (rows["read_terms"]["state"], rows["read_terms"]["verdict"]) == ("present", "met")
+    assert (rows["deposit_protection"]["state"], rows["deposit_protection"]["verdict"]) == ("missing", "not_met")
+    assert rows["renewal"]["reason"].startswith("nothing says that it is needed") and "verdict" not in rows["renewal"]
     assert "review_seal" in kinds and all(row["verdict"] != "met" for row in today.rules)
     assert today.label.label == "reject" and today.label.because
     numbers = [row["number"] for row in (*today.phrases, *today.rules)]
@@ -270,7 +273,7 @@ async def test_what_is_read_but_not_judged_yet_is_not_called_missing(services: S
     assert {(row["state"], row["reason"]) for row in first.phrases} == {("cannot_tell", JUDGING)} and first.cursor
     assert states(await call(services, cursor=first.cursor, **asked)) == {HEADLINE: "present", ABSENT: "missing"}
     pack = await call(services, time_s=0.0, source=str(leaflet), date="2026-10-01")
-    assert {row["state"] for row in pack.phrases} == {"cannot_tell"} and not pack.rules
+    assert {(row["state"], row["reason"]) for row in pack.phrases} == {("cannot_tell", JUDGING)} and not pack.rules
 
 
 async def test_a_notice_on_the_screen_is_held_against_the_minimums_of_the_pack(

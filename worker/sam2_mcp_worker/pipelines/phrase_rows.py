@@ -82,7 +82,6 @@ def _phrase(row: Row, pack: RulePack, reading: Reading, measures: Mapping[LineRe
     assert judged is not None
     became, rule, finding = judged.became, judged.rule, counts_of(judged)
     plain = became.state == "present" and not became.reason
-    needed = finding is not None or became.state == "present"
     return {
         "number": row.number,
         "rule": rule.id if rule is not None else None,
@@ -97,19 +96,19 @@ def _phrase(row: Row, pack: RulePack, reading: Reading, measures: Mapping[LineRe
         "coverage": round(became.coverage, 2),
         "read_as": None if plain and became.score >= 1.0 else _short(became.read_as, READ_CHARS),
         "differences": list(became.differences),
-        "reason": _short(_reason(judged, needed=needed), REASON_CHARS),
+        "reason": _short(_reason(judged), REASON_CHARS),
         "rests_on": number_ranges(became.rests_on) if reading.kind == "pdf" else None,
         "further_places": became.further_places or None,
         **_measured(became, measures),
     }
 
 
-def _reason(judged: JudgedRow, *, needed: bool) -> str:
-    if not needed:
-        return f"not there, and nothing says that it is needed; {judged.became.reason}"
-    if judged.finding is None and judged.stale is not None:
-        return judged.stale.what
+def _reason(judged: JudgedRow) -> str:
     finding, became = judged.finding, judged.became
+    if finding is None and judged.stale is not None:
+        return judged.stale.what
+    if finding is None and became.state in ("missing", "review"):
+        return f"nothing says that it is needed; {became.reason}"
     told = finding.what if judged.rule is not None and finding is not None and became.state == "missing" else ""
     return told or became.reason
 

@@ -9,7 +9,10 @@ from typing import Literal
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.bench.checks.figure_pairs import pairs
 
+from sam2_mcp_worker.checks.figure_compare import Evidence, compare_figures
+from sam2_mcp_worker.checks.figures import figures_of
 from sam2_mcp_worker.checks.phrase_decoys import judged_phrases
 from sam2_mcp_worker.checks.phrase_judge import judge_phrases
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
@@ -95,3 +98,14 @@ def test_a_page_that_failed_is_no_page_without_the_phrase(status: PageStatus) ->
     pages = (ReadPage(1, "done", (ReadLine("상품 안내", "ocr"),)), ReadPage(2, status, reason="out of time"))
     (finding,) = judge_phrases(judged_phrases(["보험금 지급이 제한될 수 있습니다"]), Reading("pdf", "px", pages))
     assert finding.state == "cannot_tell" and "page 2" in finding.reason
+
+
+def test_no_evidence_no_mismatch() -> None:
+    for pair in pairs(3):
+        figures = figures_of(pair.advertisement)
+        unread = [Evidence(one.name, one.figures, "page 2 failed") for one in pair.evidence()]
+        failed = [Evidence("filed.xlsx", (), "workbook_damaged: the workbook cannot be read")]
+        assert {one.state for one in compare_figures(figures, [])} == {"cannot_compare"}
+        assert {one.state for one in compare_figures(figures, failed)} == {"cannot_compare"}
+        assert "mismatch" not in {one.state for one in compare_figures(figures, unread)}
+        assert "mismatch" in {one.state for one in pair.judged()}, "these pairs have none to find"

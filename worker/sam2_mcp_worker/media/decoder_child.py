@@ -6,6 +6,7 @@ from typing import Any
 
 from sam2_mcp_worker.media import (
     exposure_pictures,
+    figure_child,
     image_child,
     mask_files,
     mask_overlay,
@@ -52,4 +53,5 @@ TASKS = {
     **video_join.TASKS,
     **video_sheet.TASKS,
     **exposure_pictures.TASKS,
+    **figure_child.TASKS,
 }

@@ -6,17 +6,28 @@ Owns the order of work. What a figure is and when two are the same is checks/fig
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifact
-from sam2_mcp_worker.checks.figure_compare import Evidence, FigureFinding, compare_figures
+from sam2_mcp_worker.checks.figure_compare import FigureFinding
 from sam2_mcp_worker.checks.findings import Finding
 from sam2_mcp_worker.checks.findings import Verdict as RuleVerdict
 from sam2_mcp_worker.checks.verdict import VerdictLabel, label_of
 from sam2_mcp_worker.deadline import Deadline, current_deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Job, Progress
+from sam2_mcp_worker.media.figure_comparison import (
+    MAX_ADVERTISED,
+    MAX_EVIDENCE,
+    Comparison,
+    FileText,
+    bounded,
+    comparison_json,
+    findings_from,
+)
 from sam2_mcp_worker.pipelines.document_reading import open_document
 from sam2_mcp_worker.pipelines.figure_delivery import Delivery, Place, deliver, from_cursor, in_order, to_cursor
 from sam2_mcp_worker.pipelines.figure_report import write_figure_report
@@ -40,6 +51,8 @@ RESULT_VERSION = 1
 # Reading ends so much before the call's end, at most this share of it: comparing and the report need their time.
 COMPARE_S = 4.0
 COMPARE_SHARE = 0.25
+# 2,000 figures against 20,000 take 20 to 40 s on a quiet core; longer is no comparison any more.
+COMPARE_LIMIT_S = 120.0
 RULE = "figures.evidence"
 VERDICTS: dict[str, RuleVerdict] = {"match": "met", "mismatch": "not_met", "cannot_compare": "cannot_tell"}
 # Of a result's characters, what is not figures: files, coverage, notes, label.
@@ -88,29 +101,35 @@ async def check_figures(services: Services, request: Request, progress: Progress
     key = cache_key(TOOL, RESULT_VERSION, [one.key for one in opened])
     place = from_cursor(request.cursor, TOOL, key, len(opened))
     read = await _read_all(services, opened, place, deadline, retry=not request.cursor.strip(), progress=progress)
-    advertisement, *evidence = read
-    assert isinstance(advertisement, ReadFile)
-    found = await _compared(services, key, advertisement, evidence, deadline) if _all_read(read) else None
-    began = tuple(_began_with(one) for one in read)
-    spent = _spent(read)
+    if not _all_read(read):
+        return _unfinished(read, key, place)
+    comparison = await asyncio.to_thread(_comparison, read)
+    read = [_with_unread(one, text) for one, text in zip(read, comparison.files, strict=True)]
+    found = await _compared(services, comparison, deadline)
     if found is None:
-        waiting = to_cursor(TOOL, key, Place(began, place.told, place.mark))
-        label = VerdictLabel("none", ("the files are still being read",))
-        return FigureCheck(advertisement, tuple(evidence), None, None, label, None, spent, waiting)
-    label = _label(services, advertisement, evidence, found)
-    room = services.settings.result_max_chars - REST_CHARS - FILE_CHARS * len(opened)
+        return _unfinished(read, key, place)
+    advertisement, evidence = _parted(read)
+    label = _label(services, comparison, found)
+    room = services.settings.result_max_chars - REST_CHARS - FILE_CHARS * len(read)
     delivery = deliver(found, place, room, finding_chars)
-    cursor = None if delivery.complete else to_cursor(TOOL, key, Place(began, delivery.told, delivery.mark))
-    return FigureCheck(
-        advertisement=advertisement,
-        evidence=tuple(evidence),
-        findings=found,
-        delivery=delivery,
-        label=label,
-        report=await write_figure_report(services, advertisement, evidence, found, label, deadline),
-        spent=spent,
-        cursor=cursor,
-    )
+    report = await write_figure_report(services, advertisement, evidence, found, label, deadline)
+    told = Place(_began(read), delivery.told, delivery.mark)
+    cursor = None if delivery.complete else to_cursor(TOOL, key, told)
+    return FigureCheck(advertisement, evidence, found, delivery, label, report, _spent(read), cursor)
+
+
+def _unfinished(read: Sequence[ReadFile | FailedFile], key: str, place: Place) -> FigureCheck:
+    """What to tell while files are read or compared: how far that is."""
+    advertisement, evidence = _parted(read)
+    label = VerdictLabel("none", ("the files are still being read",))
+    cursor = to_cursor(TOOL, key, Place(_began(read), place.told, place.mark))
+    return FigureCheck(advertisement, evidence, None, None, label, None, _spent(read), cursor)
+
+
+def _parted(read: Sequence[ReadFile | FailedFile]) -> tuple[ReadFile, tuple[ReadFile | FailedFile, ...]]:
+    advertisement, *evidence = read
+    assert isinstance(advertisement, ReadFile)  # a failed one has raised
+    return advertisement, tuple(evidence)
 
 
 async def _open(services: Services, request: Request) -> list[OpenFile | FailedFile]:
@@ -159,51 +178,52 @@ def _all_read(read: Sequence[ReadFile | FailedFile]) -> bool:
     return all(isinstance(one, FailedFile) or one.whole for one in read)
 
 
-async def _compared(
-    services: Services,
-    key: str,
-    advertisement: ReadFile,
-    evidence: Sequence[ReadFile | FailedFile],
-    deadline: Deadline,
-) -> tuple[FigureFinding, ...] | None:
+async def _compared(services: Services, comparison: Comparison, deadline: Deadline) -> tuple[FigureFinding, ...] | None:
     """All findings, mismatches first; None where the comparing goes on behind the deadline, for the next call."""
+    text = await asyncio.to_thread(comparison_json, comparison)
+    key = cache_key(TOOL, RESULT_VERSION, hashlib.sha256(text.encode("utf-8")).hexdigest())
 
-    def compare() -> tuple[FigureFinding, ...]:
-        held = tuple(_evidence(one) for one in evidence)
-        return in_order(compare_figures(advertisement.figures(), held))
+    async def compute() -> dict[str, Any]:
+        return await services.decoders.run("compare_figures", {"comparison": text}, timeout_s=COMPARE_LIMIT_S, job=key)
 
     async def start(job: Job) -> None:
-        job.coverage.mark_done(1, await asyncio.to_thread(compare))
+        result = await services.cache.get_or_compute(key, compute)
+        job.coverage.mark_done(1, in_order(await asyncio.to_thread(findings_from, result["findings"])))
 
-    state = [[one.name, _unread_of(one)] for one in (advertisement, *evidence)]
-    async with services.jobs.join(cache_key(key, "compared", state), (1,), start) as job:
+    async with services.jobs.join(key, (1,), start) as job:
         await job.wait(deadline)
         job.raise_error()
         found: tuple[FigureFinding, ...] | None = job.coverage.done.get(1)
         return found
 
 
-def _evidence(one: ReadFile | FailedFile) -> Evidence:
-    """A file that cannot be read is one of which nothing was read: what is not found may stand in it."""
-    if isinstance(one, FailedFile):
-        return Evidence(one.name, (), one.error.reason)
-    return Evidence(one.name, one.figures(), one.unread)
+def _comparison(read: Sequence[ReadFile | FailedFile]) -> Comparison:
+    """What of the files is compared; a file that cannot be read is one of which nothing was read."""
+    texts = [
+        FileText(one.name, None, (), one.error.reason)
+        if isinstance(one, FailedFile)
+        else FileText(one.name, one.reading, one.tables, one.unread)
+        for one in read
+    ]
+    advertisement, _ = bounded(texts[0], MAX_ADVERTISED)
+    evidence, left = [], MAX_EVIDENCE
+    for text in texts[1:]:
+        kept, used = bounded(text, left)
+        evidence.append(kept)
+        left -= used
+    return Comparison(advertisement, tuple(evidence))
 
 
-def _unread_of(one: ReadFile | FailedFile) -> str:
-    return one.error.reason if isinstance(one, FailedFile) else one.unread
+def _with_unread(one: ReadFile | FailedFile, text: FileText) -> ReadFile | FailedFile:
+    """The file with what was left out of it for its size."""
+    return one if isinstance(one, FailedFile) else replace(one, unread=text.unread)
 
 
-def _label(
-    services: Services,
-    advertisement: ReadFile,
-    evidence: Sequence[ReadFile | FailedFile],
-    findings: Sequence[FigureFinding],
-) -> VerdictLabel:
+def _label(services: Services, comparison: Comparison, findings: Sequence[FigureFinding]) -> VerdictLabel:
     """Without evidence nothing was judged; of what was not read nothing is approved."""
-    if not evidence:
+    if not comparison.evidence:
         return VerdictLabel("none", ("no evidence was given",))
-    complete = not any(_unread_of(one) for one in (advertisement, *evidence))
+    complete = not any(one.unread for one in comparison.files)
     return label_of(map(as_finding, findings), complete, services.rule_pack.verdict)
 
 
@@ -223,8 +243,10 @@ def as_finding(one: FigureFinding) -> Finding:
     )
 
 
-def _began_with(one: ReadFile | FailedFile) -> str:
-    return one.document.began_with if isinstance(one, ReadFile) and one.document is not None else ""
+def _began(read: Sequence[ReadFile | FailedFile]) -> tuple[str, ...]:
+    """Who began to read each file."""
+    documents = (one.document if isinstance(one, ReadFile) else None for one in read)
+    return tuple(document.began_with if document is not None else "" for document in documents)
 
 
 def _spent(read: Sequence[ReadFile | FailedFile]) -> dict[int, Usage]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sam2_mcp_worker.checks.figures import Figure, figures_of, figures_of_table
 from sam2_mcp_worker.checks.reading import Reading
 from sam2_mcp_worker.checks.tables import Table
 from sam2_mcp_worker.cursors import number_ranges
@@ -70,11 +69,6 @@ class ReadFile:
     whole: bool
     notes: tuple[str, ...] = ()
     document: ReadDocument | None = None
-
-    def figures(self) -> tuple[Figure, ...]:
-        """Everything in it that is a figure; takes milliseconds a page."""
-        lines = figures_of(self.reading) if self.reading is not None else ()
-        return (*lines, *(figure for table in self.tables for figure in figures_of_table(table)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ _NUMBER = re.compile(
 _COUNTED = re.compile(rf"(?P<digits>\d[\d,.]*)\s?(?P<units>{UNIT}*)")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _LIST = re.compile(r"[1-9]\d{0,2}(?:,[1-9]\d{0,2})+")
-_POINT_FOR_COMMA = re.compile(r"\d{1,3}\.\d{3}")
+_WRITTEN = re.compile(r"\d[\d,.]*")
+_POINT_FOR_COMMA = re.compile(r"\.\d{3}$")
 # Digits in which readers leave letters: the whole run is looked at where a unit follows.
 _SLIPPED = re.compile(r"(?<![A-Za-z\d])(?=[OolI|,.]*\d)[\dOolI|,.]+(?=\s?(?:[십백천만억원%세년월일회]|개월))")
 _SLIPS = str.maketrans("OolI|", "00111")
@@ -119,7 +120,7 @@ def _numbers(match: re.Match[str], text: str) -> Iterator[Form]:
     value = amount_value(core + re.sub(r"[여\s]", "", match["more"] or ""))
     if kind == "age" and value >= 200:  # no age; years of people end before
         kind, name = "count", "세"
-    doubt = _doubt(core, kind, digits)
+    doubt = _doubt(core, kind)
     if match["sign"]:
         doubt = doubt or ("" if match["sign"].strip() == "-" else "the sign before it may mean less or more")
         value = -value
@@ -137,12 +138,11 @@ def _unit_and_kind(match: re.Match[str], unit: Unit | None) -> tuple[str, Figure
     return (WON, "amount") if large else ("", "number")
 
 
-def _doubt(core: str, kind: FigureKind, digits: re.Match[str] | None) -> str:
-    if digits is None:
-        return ""
-    if not _GROUPED.fullmatch(digits["digits"]):
+def _doubt(core: str, kind: FigureKind) -> str:
+    written = _WRITTEN.findall(core)
+    if not all(_GROUPED.fullmatch(digits) for digits in written):
         return "its digits are not grouped by three"
-    if kind == "amount" and _POINT_FOR_COMMA.fullmatch(digits["digits"]):
+    if kind == "amount" and any(_POINT_FOR_COMMA.search(digits) for digits in written):
         return "its point may be a comma"
     return ""
 

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 Rgb = tuple[float, float, float]
 """Red, green, blue as stored in a picture (sRGB), 0-255."""
 
+WEIGHTS = (0.2126, 0.7152, 0.0722)
+"""How bright red, green and blue light are to the eye."""
+
 
 def relative_luminance(rgb: Iterable[float]) -> float:
     """0 (black) to 1 (white)."""
-    red, green, blue = (_linear(float(value) / 255) for value in rgb)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return sum(weight * linear(float(value)) for weight, value in zip(WEIGHTS, rgb, strict=True))
 
 
 def contrast_ratio(one: Iterable[float], other: Iterable[float]) -> float:
@@ -25,5 +27,7 @@ def luminance_ratio(one: float, other: float) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def _linear(value: float) -> float:
+def linear(stored: float) -> float:
+    """Of a stored value of one colour, 0-255, the light that it stands for, 0-1."""
+    value = stored / 255
     return float(value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4)

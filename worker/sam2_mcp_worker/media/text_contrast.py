@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sam2_mcp_worker.checks.luminance import contrast_ratio, luminance_ratio, relative_luminance
+from sam2_mcp_worker.checks.luminance import WEIGHTS, contrast_ratio, linear, luminance_ratio, relative_luminance
 from sam2_mcp_worker.media.line_crop import commonest_colour
 from sam2_mcp_worker.media.pixels import PixelFile
 
@@ -47,6 +47,10 @@ WHOLE_STROKE_PX = 2.0
 LEAST_COVER = 0.35
 # On a photograph the ground is as bright as it is in this share of the pixels on the side of the text's colour.
 UNFAVOURABLE = 0.15
+
+# Luminance of many pixels at once.
+_LIGHT = np.array([linear(stored) for stored in range(256)])
+_WEIGHTS = np.array(WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ def _own_colour(seen: _Seen, usual: Reals, cover: float) -> Reals:
 def _with_ratios(seen: _Seen, text: Reals, height_px: float, cover: float) -> Piece:
     around = _ground_pixels(seen.part, text, seen.ground, height_px)
     beside = np.asarray(np.median(around, axis=0), np.float32)
-    luminances = np.array([relative_luminance(colour) for colour in _few(around)])
+    luminances = _LIGHT[_few(around)] @ _WEIGHTS
     text_luminance = relative_luminance(text)
     # Of the ground pixels those that come nearest to the text: what a reader has to tell it from.
     nearer = UNFAVOURABLE if np.median(luminances) > text_luminance else 1 - UNFAVOURABLE

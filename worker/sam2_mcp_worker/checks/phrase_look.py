@@ -42,7 +42,7 @@ _ALTERED = "the wording stands there with other numbers, amounts, dates or negat
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A place and what it is. `context` is the likeness of what is no token; `lines` are indices into the lines."""
+    """A place and what it is. `context` is the likeness of what is not altered; `lines` are indices into the lines."""
 
     state: Literal["present", "altered", "review"]
     reason: str
@@ -89,7 +89,9 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
         reason = reason or ("the place resembles another wording still more; a person has to look" if lead > 0 else "")
         state = "review" if reason else "present"
     said = () if state == "present" else (*unlike, *after, *others)
-    return Sighting(state, reason, place.score, laid.context, covered, laid.lines, read_as, said)
+    return Sighting(
+        state, reason, place.score, laid.context if unlike else place.score, covered, laid.lines, read_as, said
+    )
 
 
 def says_exactly(phrase: Phrase) -> bool:

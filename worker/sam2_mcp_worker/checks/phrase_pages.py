@@ -92,17 +92,19 @@ def broken_up(passage: Passage, shared: Mapping[int, frozenset[str]], least: flo
         if position is not None and (not run or position - run[-1] - 1 <= _most_between(passage, run[-1], position)):
             run.append(position)
             continue
-        gaps = run and run[-1] - run[0] >= len(run)
-        if gaps and len(frozenset[str]().union(*(shared[at] for at in run))) >= least:
+        if run and len(frozenset[str]().union(*(shared[at] for at in run))) >= least:
             yield from _of_positions(passage, run, shared)
         run = [] if position is None else [position]
 
 
 def _of_positions(passage: Passage, run: Sequence[int], shared: Mapping[int, frozenset[str]]) -> Iterator[Passage]:
-    """The lines at some positions; before that those of which none has only what another has too, as an ending."""
+    """The lines at some positions, where others are between them, and not those that have less of what another has.
+
+    So a line of the other column that shares no more than an ending with the phrase is left out.
+    """
     needed = [at for at in run if not any(shared[at] < shared[other] for other in run)]
-    for chosen in dict.fromkeys((tuple(needed), tuple(run))):
-        yield Passage(passage.source, [passage.lines[at] for at in chosen], passage.seam)
+    if needed[-1] - needed[0] >= len(needed):
+        yield Passage(passage.source, [passage.lines[at] for at in needed], passage.seam)
 
 
 def _most_between(passage: Passage, before: int, behind: int) -> int:

@@ -90,7 +90,10 @@ def opposed(wanted: str, found: str) -> tuple[str, ...]:
     """Words of one text instead of which their opposites stand in the other, "이상 -> 이하" each."""
     said: list[str] = []
     for group in _OPPOSITES:
-        before, after = (Counter(dict(_counted(group, text))) for text in (wanted, found))
+        before = Counter(dict(_counted(group, wanted)))
+        if not any(before.values()):
+            continue
+        after = Counter(dict(_counted(group, found)))
         lost, new = before - after, after - before
         if lost and new:
             said.append(f"{' '.join(sorted(lost))} -> {' '.join(sorted(new))}")

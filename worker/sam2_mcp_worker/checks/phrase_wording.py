@@ -74,7 +74,7 @@ class Alignment:
         self.lines = page.lines_between(start, end)
         self.first, self.last = page.character_of(start), page.character_of(end - 1) + 1
         self._tokens = [token for token in page.tokens if token.end > self.first and token.start < self.last]
-        self._found = tuple(_syllables(page.text[self.first : self.last], self._tokens, self.first))
+        self._found = tuple(_syllables(page.text[self.first : self.last], self._tokens, self.first))  # whole syllables
         self._ops = list(Levenshtein.opcodes(before, _joined(self._found)))
         self._kept = _kept(self._wanted, self._ops)
 

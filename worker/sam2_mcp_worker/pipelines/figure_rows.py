@@ -42,8 +42,8 @@ def place_facts(place: Place) -> dict[str, Any]:
         "page": place.page,
         "box_xyxy": [round(value, 1) for value in place.box_xyxy] if place.box_xyxy is not None else None,
         "sheet": place.sheet,
-        "cell": place.cell,
-        # A box says it better.
+        # A box says it better than a row of a page's table, or a line.
+        "cell": place.cell if place.box_xyxy is None else None,
         "line": place.line if place.box_xyxy is None else None,
         "start_s": place.start_s,
         "end_s": place.end_s,

@@ -212,6 +212,19 @@ def test_words_of_a_phrase_that_stand_scattered_over_a_page_make_it_doubtful_and
     assert judged(LIMITED, halves).state == "review"
 
 
+def test_words_that_any_text_of_the_kind_has_are_no_pieces_of_a_phrase_in_a_text_layer() -> None:
+    shown = (
+        "이 계약의 적용이율은 보험기간이 끝날 때까지 같습니다",
+        "약관에 따라 다릅니다",
+        "계약체결이 거부되거나 보장내용이 변경될 수 있습니다",
+    )
+    phrase = "특약의 보험기간이 끝나면 재가입 시점의 약관에 따라 보장내용이 변경될 수 있습니다"
+    finding = judged(phrase, page(*(line(text, "text_layer") for text in shown)))
+    assert finding.state == "missing" and finding.coverage > 0.5
+    pieces = ("보장내용이 변경될", "특약의 보험기간이", "수 있습니다", "끝나면 재가입 시점의 약관에 따라")
+    assert judged(phrase, page(*(line(text, "text_layer") for text in pieces))).state == "review"
+
+
 def test_a_reading_without_a_letter_tells_nothing() -> None:
     for pages in ((), (page(),), (page("", " \u200b"),), (ReadPage(1, "failed", reason="broken"),)):
         finding = judged(LIMITED, *pages)

@@ -16,6 +16,8 @@ from sam2_mcp_worker.checks.phrase_places import Place
 _REACH_LETTERS = 16
 # Runs of letters that are no chance: a syllable and more.
 _STRONG_LETTERS = 4
+# Runs of more letters are no chance at all.
+_CHANCE_LETTERS = 8
 # So many of its last letters tell where a phrase ends ("ㅂ니다").
 _TAIL_LETTERS = 5
 # Of the letters of a line at the edge of a place at least half are the phrase's: with 45 % of the syllables misread two
@@ -37,10 +39,12 @@ def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
     strong = [op for op in equal if op.src_end - op.src_start >= min(longest, _STRONG_LETTERS)]
     head, tail = wanted[strong[0].src_start : strong[0].src_end], wanted[strong[-1].src_start : strong[-1].src_end]
     first, last = strong[0].dest_start, strong[-1].dest_end
-    if len(strong) > 1:  # the same letters may stand nearer, and not be taken for a few chance ones farther away
+    # The same few letters may stand nearer, and were not taken for others farther away that happen to be the same.
+    if len(strong) > 1 and len(tail) <= _CHANCE_LETTERS:
         ending = tail[-_TAIL_LETTERS:]
         last = around.find(ending, strong[-2].dest_end) + len(ending)
-        first = around.rfind(head, 0, min(strong[1].dest_start, last - len(ending)))
+    if len(strong) > 1 and len(head) <= _CHANCE_LETTERS:
+        first = around.rfind(head, 0, min(strong[1].dest_start, last))
     return start + max(0, first - strong[0].src_start), start + _end(wanted[strong[-1].src_end :], around, last)
 
 

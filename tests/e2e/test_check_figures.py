@@ -125,6 +125,21 @@ async def test_evidence_that_cannot_be_read_is_named_and_proves_nothing(agent: A
     assert "not all evidence was read" in first["reason"] and first["evidence"]["text"] == "3,000만원"
 
 
+async def test_an_advertisement_is_no_evidence_of_itself(agent: Agent, tmp_path: Path) -> None:
+    handle = await agent.upload(written(tmp_path / "ad.txt", ADVERTISED.encode()))
+    result = await agent.call(TOOL, source=handle, evidence=[handle])
+    assert set(states(result).values()) == {"cannot_compare"} and result["label"] == "none"
+    assert "evidence_is_advertisement" in result["evidence"][0]["reason"]
+
+
+async def test_calls_at_once_give_what_one_gives(agent: Agent, tmp_path: Path) -> None:
+    handle = await agent.upload(written(tmp_path / "filed.csv", separated([*FILED, ["골절진단비", "70만원", "1.0%"]])))
+    arguments = {"text": ADVERTISED + "\n골절진단비 70만원", "evidence": [handle]}
+    first, *others = await asyncio.gather(*(agent.call(TOOL, **arguments) for _ in range(4)))
+    assert first["counts"] == {"match": 2, "mismatch": 1, "cannot_compare": 1}
+    assert all(other == first for other in others)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

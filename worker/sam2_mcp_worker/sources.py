@@ -28,6 +28,8 @@ from sam2_mcp_worker.uploads import HANDLE, StoredFile, Uploads
 CHUNK_BYTES = 1024 * 1024
 MAX_SOURCE_CHARS = 4096  # PATH_MAX; longer text is a document pasted by mistake
 MIN_PASTED_CHARS = 64  # the smallest picture there is takes more
+# What documents begin with that are no picture and no sound.
+DOCUMENT_MARKS = {b"%PDF-": "application/pdf", b"PK\x03\x04": "application/zip"}
 
 
 class Sources:
@@ -127,7 +129,8 @@ def pasted_kind(source: str) -> str | None:
         data = base64.b64decode(head, validate=True)
     except ValueError:
         return None
-    kind = "application/pdf" if data.startswith(b"%PDF-") else media_type_of(data[:HEAD_BYTES])
+    named = next((kind for mark, kind in DOCUMENT_MARKS.items() if data.startswith(mark)), None)
+    kind = named or media_type_of(data[:HEAD_BYTES])
     return f"the Base64 text of a file ({kind})" if kind else None
 
 

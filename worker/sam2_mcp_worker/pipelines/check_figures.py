@@ -138,7 +138,7 @@ async def _open(services: Services, request: Request) -> list[OpenFile | FailedF
     evidence = [ReadRequest(source, "", "", request.password, request.mode) for source in request.evidence]
     # The advertisement first, by itself: where it is wrong nothing else is worth opening.
     first = await open_document(services, advertisement)
-    return [first, *await asyncio.gather(*(open_evidence(services, one) for one in evidence))]
+    return [first, *await asyncio.gather(*(open_evidence(services, one, first.file) for one in evidence))]
 
 
 async def _read_all(

@@ -83,16 +83,30 @@ class FailedFile:
 OpenFile = Document | TableFile
 
 
-async def open_evidence(services: Services, request: ReadRequest) -> OpenFile | FailedFile:
+async def open_evidence(
+    services: Services, request: ReadRequest, advertisement: StoredFile | None
+) -> OpenFile | FailedFile:
     """An evidence file; one that cannot be opened is no error of the call: the others still say what they say."""
     try:
         stored = await services.sources.resolve(request.source)
+        if advertisement is not None and stored.sha256 == advertisement.sha256:
+            return FailedFile(stored.name, _the_same())
         opened = await _table_file(stored) or await open_stored(services, stored, request)
     except WorkerError as error:
         return FailedFile(_shown(request.source), error)
     if not isinstance(opened, TableFile) and opened.kind in ("sound", "video"):
         return FailedFile(opened.name, _no_evidence(opened.kind))
     return opened
+
+
+def _the_same() -> WorkerError:
+    """Every figure of a file is in that file."""
+    return WorkerError(
+        "evidence_is_advertisement",
+        "it is the advertisement itself",
+        rule="a document is no evidence of what it says",
+        next_step="give the documents that were filed",
+    )
 
 
 def _no_evidence(kind: str) -> WorkerError:
@@ -121,10 +135,12 @@ async def read_file(
     if isinstance(opened, TableFile):
         return await _read_tables(services, opened)
     read = await opened.read(deadline, began_with=began_with, retry=retry, progress=progress)
-    reading, found_all = read.reading, True
+    reading, notes, found_all = read.reading, read.notes, True
     tables: tuple[Table, ...] = ()
     if isinstance(opened, PdfDocument) and read.complete:
-        reading, tables, found_all = await _page_tables(services, opened, read, deadline)
+        found = await _rulings(services, opened, read, deadline)
+        reading, tables = await asyncio.to_thread(with_tables, reading, found.done, opened.name)
+        notes, found_all = (*notes, *_without_rulings(found)), found.complete
     elif opened.kind == "image":
         reading, tables = await asyncio.to_thread(with_tables, reading, {}, opened.name)
     return ReadFile(
@@ -135,18 +151,23 @@ async def read_file(
         coverage=read.coverage,
         unread=_unread(read),
         whole=read.complete and found_all,
-        notes=read.notes,
+        notes=notes,
         document=read,
     )
 
 
-async def _page_tables(
+async def _rulings(
     services: Services, opened: PdfDocument, read: ReadDocument, deadline: Deadline
-) -> tuple[Reading, tuple[Table, ...], bool]:
+) -> Coverage[int, Any]:
     pages = [page.number for page in read.reading.pages if may_hold_tables(page)]
-    found = await find_tables(services, opened.pages.pdf, opened.pages.document_key, pages, deadline)
-    reading, tables = await asyncio.to_thread(with_tables, read.reading, found.done, opened.name)
-    return reading, tables, found.complete
+    return await find_tables(services, opened.pages.pdf, opened.pages.document_key, pages, deadline)
+
+
+def _without_rulings(found: Coverage[int, Any]) -> Iterator[str]:
+    """Pages whose lines stand for themselves: a header may be missing from what a number is about."""
+    if found.failed:
+        reason = next(iter(found.failed.values())).reason
+        yield f"the rulings of {_pages(sorted(found.failed))} could not be looked at ({reason})"
 
 
 async def _read_tables(services: Services, opened: TableFile) -> ReadFile:

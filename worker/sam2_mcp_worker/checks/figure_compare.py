@@ -22,6 +22,10 @@ from sam2_mcp_worker.checks.figures.values import Relation, relation, slip_apart
 FigureState = Literal["match", "mismatch", "cannot_compare"]
 
 
+# Counts that are part of a name: "3대 질병" and "5대 질병", "1종" and "2종" are two things.
+_NAMING = ("대", "종", "형", "급", "등급", "등", "기", "세대", "차", "번", "번째", "단계")
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One file with its figures. `unread` says what of it was not read; "" where all was."""
@@ -152,6 +156,8 @@ def _own_hindrance(figure: Figure) -> str:
         return f"of the advertisement's figure {figure.unsure}"
     if figure.kind == "number":
         return "it has no unit"
+    if figure.unit in _NAMING:
+        return "it may name one of several"
     if figure.kind == "amount" and {"월", "연"} & set(figure.per) and not figure.conditions:
         return "such an amount depends on who pays it, and the advertisement does not say for whom it is"
     return "" if figure.near else "what it is about stands in another line"

@@ -60,7 +60,8 @@ class Measured(Protocol):
 class Clause:
     """Context of one figure: phrases that name it, weaker ones, what it is counted by, conditions beside it.
 
-    `named` is false where nothing in front of the figure names it, so that a name may stand beside or above the line.
+    `behind` is what stands right behind it ("10% 할인"); it is part of one of the others as well. `named` is false
+    where nothing in front of the figure names it, so that a name may stand beside or above the line.
     """
 
     label: tuple[str, ...]
@@ -68,6 +69,7 @@ class Clause:
     per: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     named: bool = True
+    behind: str = ""
 
     def named_by(self, phrases: tuple[str, ...]) -> Clause:
         """The same with phrases from elsewhere that name it, which come first."""
@@ -133,10 +135,13 @@ class _Line:
         ending = _ENDING.match(self._text, form.end)
         named = bool(ending) or any(words_of(phrase) for phrase in (before, outer))
         label = tuple(phrase for phrase in (ending[1] if ending else "", before, outer) if phrase)
+        tail = behind
         if behind and not ending and (form.kind not in VALUE_KINDS or not named):
             label, behind = ((*label, behind) if named else (behind, *label)), ""
         around = (behind,) if behind else ()
-        return Clause(label, around, () if form.per else per_of(label), self._beside(form, ended=bool(ending)), named)
+        return Clause(
+            label, around, () if form.per else per_of(label), self._beside(form, ended=bool(ending)), named, tail
+        )
 
     def _first_of_run(self, number: int) -> Form:
         """ "20년납 100세 만기": what stands before the first of these names all of them."""
@@ -166,15 +171,15 @@ class _Line:
         return -1 if opened < 0 or any(char in self._text[opened:end] for char in _CLOSE) else opened
 
     def _behind(self, number: int) -> str:
-        """The words behind a figure up to the next one; all of a bracket that opens there ("31,820원 (40세 여성)")."""
+        """The words behind a figure up to the next one, with all of a bracket there ("5% 할인 (건강체)")."""
         end = self._forms[number].end
-        bracket = _BRACKET.match(self._text, end)
-        if bracket:
-            return self._words(*bracket.span(1))
         stops = [one.start for one in self._forms[number + 1 :]]
         stops += [match.start() for match in self._breaks if match.start() >= end]
         stops += [at for at in (self._text.find(char, end) for char in _OPEN + _CLOSE) if at >= 0]
-        return self._words(end, min(stops, default=len(self._text)))
+        stop = min(stops, default=len(self._text))
+        bracket = _BRACKET.match(self._text, stop)
+        told = self._words(end, stop)
+        return f"{told} {self._words(*bracket.span(1))}".strip() if bracket else told
 
     def _beside(self, form: Form, *, ended: bool) -> tuple[str, ...]:
         """Conditions between the values before and behind a figure, in its sentence."""

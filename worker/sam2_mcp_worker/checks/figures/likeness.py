@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
@@ -23,36 +24,71 @@ class Likeness(IntEnum):
     SAME = 3
 
 
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """A figure with the words of its label, and with those around it as well."""
+
+    figure: Figure
+    label: tuple[str, ...]
+    words: tuple[str, ...]
+
+
 def likeness(figure: Figure, other: Figure) -> tuple[Likeness, float]:
     """How far two figures are about the same, and the share of the first one's words that the second has."""
-    mine, theirs = words_in(figure.label), words_in(other.label)
-    all_mine, all_theirs = (*mine, *words_in(figure.around)), (*theirs, *words_in(other.around))
-    named = covered(mine, all_theirs)
-    shared = any(covered(mine, theirs))
+    mine, theirs = _context(figure), _context(other)
+    named = covered(mine.label, theirs.words)
     share = sum(named) / len(named) if named else 0.0
-    if not shared:
-        return (Likeness.ALIKE if any(covered(all_mine, all_theirs)) else Likeness.NONE), share
-    per = _same_per(figure, other)
-    alike = all(named) and all(covered(theirs, all_mine)) and not contradict(all_mine, all_theirs)
-    if alike and per == "same" and _same_conditions(figure, other):
+    if not any(covered(mine.label, theirs.label)):
+        return (Likeness.ALIKE if any(covered(mine.words, theirs.words)) else Likeness.NONE), share
+    if all(named) and _is_same(mine, theirs):
         return Likeness.SAME, share
-    if contradict((*all_mine, *figure.conditions), (*theirs, *other.conditions)):
-        return Likeness.ALIKE, share
-    first = next((words for phrase in figure.label if (words := words_of(phrase))), ())
-    head = covered(first, all_theirs)[-2:]
-    naming = [phrase for phrase in other.label if any(covered(first, words_of(phrase)))]
-    told = any(covered(words_of(phrase), all_mine)[0] for phrase in naming)
-    told = told and tells([word for word, known in zip(mine, covered(mine, theirs), strict=True) if known])
-    if all(head) and share >= COMPARABLE_SHARE and told and per != "other":
-        return Likeness.NAMED, share
-    return Likeness.ALIKE, share
+    return (Likeness.NAMED if share >= COMPARABLE_SHARE and _is_named(mine, theirs) else Likeness.ALIKE), share
 
 
-def _same_conditions(figure: Figure, other: Figure) -> bool:
+def _context(figure: Figure) -> _Context:
+    label = words_in(figure.label)
+    return _Context(figure, label, (*label, *words_in(figure.around)))
+
+
+def _is_same(mine: _Context, theirs: _Context) -> bool:
+    """Whether all that names the second figure is said of the first as well, with nothing against it."""
+    return (
+        all(covered(theirs.label, mine.words))
+        and not contradict(mine.words, theirs.words)
+        and _said_behind(mine, theirs)
+        and _said_behind(theirs, mine)
+        and _same_per(mine.figure, theirs.figure) == "same"
+        and _same_conditions(mine, theirs)
+    )
+
+
+def _is_named(mine: _Context, theirs: _Context) -> bool:
+    """Whether the name of the first figure, next to it, is the name of the second, and says which figure is meant."""
+    if contradict((*mine.words, *mine.figure.conditions), (*theirs.label, *theirs.figure.conditions)):
+        return False
+    behind = words_of(mine.figure.behind), words_of(theirs.figure.behind)
+    if all(behind) and not any(covered(behind[0], theirs.words)):
+        return False  # "10% 할인" and "10% 인상"
+    shared = [word for word, known in zip(mine.label, covered(mine.label, theirs.label), strict=True) if known]
+    name = next((words for phrase in mine.figure.label if (words := words_of(phrase))), ())
+    naming = [words_of(phrase) for phrase in theirs.figure.label if any(covered(name, words_of(phrase)))]
+    return (
+        all(covered(name, theirs.words)[-2:])
+        and any(covered(words, mine.words)[0] for words in naming)  # 갑상선 암진단비 is no 암진단비
+        and tells(shared)
+        and _same_per(mine.figure, theirs.figure) != "other"
+    )
+
+
+def _said_behind(one: _Context, other: _Context) -> bool:
+    return all(covered(words_of(one.figure.behind), (*other.words, *other.figure.conditions)))
+
+
+def _same_conditions(mine: _Context, theirs: _Context) -> bool:
     """Whether each of the two is said under the conditions of the other."""
     return all(
-        set(one.conditions) <= {*another.conditions, *words_in(another.label), *words_in(another.around)}
-        for one, another in ((figure, other), (other, figure))
+        set(one.figure.conditions) <= {*another.figure.conditions, *another.words}
+        for one, another in ((mine, theirs), (theirs, mine))
     )
 
 

@@ -32,7 +32,8 @@ class Figure:
     `label` are phrases that name it (the clause before it; each header of its row and column), `around` weaker
     context. `near` is false where the label comes from a line above, which may belong to something else. `doubt` keeps
     a figure from being compared, `unsure` (read with little confidence, heard, rounded for display) only from being
-    told to be wrong. `conditions` are the figures beside it on which it depends ("40세").
+    told to be wrong. `conditions` are the figures beside it on which it depends ("40세"),
+    `behind` the words right behind it ("할인"), which are among the others too.
     """
 
     text: str
@@ -49,6 +50,7 @@ class Figure:
     near: bool = True
     unsure: str = ""
     conditions: tuple[str, ...] = ()
+    behind: str = ""
 
     @property
     def value(self) -> str:
@@ -73,4 +75,5 @@ def figure_of(form: Form, clause: Clause, place: Place, *, near: bool = True, un
         near=near,
         unsure=unsure,
         conditions=clause.conditions,
+        behind=clause.behind,
     )

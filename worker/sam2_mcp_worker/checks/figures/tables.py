@@ -86,6 +86,7 @@ class _Cells:
                 around=inner.around + around,
                 per=inner.per or per_of(outer),
                 conditions=inner.conditions + given,
+                behind=inner.behind,
             )
             yield figure_of(self._with_unit(form, headers, names), clause, place, unsure=unsure)
 

@@ -35,6 +35,8 @@ _SAME = (
 )
 # Words that stand beside any figure. They neither tell two figures apart nor say that two are one.
 _GENERIC_WORDS = """
+    드립니다 드려요 드리며 받으세요 받습니다 받으실 합니다 됩니다 해드립니다 입니다 이며 이고 됨 함
+    개정 시행 작성 발행 인쇄 현재 작성일 기준일 시행일
     은 는 가 을 를 의 에 로 와 과 도 씩 간 내 당 간에 동안 에는 으로 까지의 한하여 한해 한도로 범위
     적용 계약일 계약일부터 가입일 후 경과 지난 날 날부터 당시
     금액 보장 보장금액 보장내용 지급 지급금액 지급액 가입금액 보험가입금액 보험금 내용 구분 항목 기준 예시 경우 때

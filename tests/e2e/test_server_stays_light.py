@@ -77,6 +77,8 @@ CALLS: Calls = [
     ("redact_media", {"source": "a.mp4", "regions": [BOX]}),
     ("inspect_video", {"source": "a.mp4", "labels": ["coin"], "phrases": ["light"]}),
     ("transcribe_audio", {"source": "a.wav"}),
+    ("check_phrases", {"source": "a.pdf", "phrases": ["light"]}),
+    ("check_figures", {"source": "a.pdf", "evidence": ["a.xlsx", "a.pdf", "a.png"]}),
 ]
 
 
@@ -85,9 +87,11 @@ def every_file(folder: Path) -> None:
     from tests.fakes.documents import document, good_page
     from tests.fakes.speech_sounds import said, write_sound
     from tests.fakes.videos import index_clip, moving_shapes
+    from tests.fakes.workbooks import simple
 
     (folder / "a.pdf").write_bytes(document([good_page("light")]))
     Image.new("RGB", (80, 40), "white").save(folder / "a.png")
+    simple(folder / "a.xlsx", [["light", "5%"]])
     index_clip(folder / "a.mp4", frames=6)
     moving_shapes(folder / "shapes.mp4", frames=2)
     write_sound(folder / "a.wav", said("yes"))

@@ -97,6 +97,7 @@ async def test_a_file_that_changed_is_read_again_and_one_that_was_swept_too(uplo
         (base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(80)).decode(), "the Base64 text of a file (image/png)"),
         (base64.b64encode(b"\xff\xd8\xff\xe0" + b"\xff" * 9000).decode(), "the Base64 text of a file (image/jpeg)"),
         (base64.urlsafe_b64encode(b"%PDF-1.7" + b"\xff" * 90).decode(), "the Base64 text of a file (application/pdf)"),
+        (base64.b64encode(b"PK\x03\x04" + bytes(90)).decode(), "the Base64 text of a file (application/zip)"),
         (base64.encodebytes(b"RIFF....WAVE" + bytes(90)).decode(), "the Base64 text of a file (audio/wav)"),
     ],
 )

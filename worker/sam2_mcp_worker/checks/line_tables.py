@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from sam2_mcp_worker.checks.figures.lines import SURE_CONFIDENCE
 from sam2_mcp_worker.checks.reading import Box, ReadLine, ReadPage
 from sam2_mcp_worker.checks.tables import Place, Table
 
@@ -35,8 +36,6 @@ NUMBER_SHARE = 0.5
 MAX_NUMBER_CHARS = 16
 # Longer names of rows are prose that happens to stand beside numbers.
 MAX_LABEL_CHARS = 24
-# OCR that is less sure may have misread a digit; the same as for figures in lines.
-SURE_CONFIDENCE = 0.85
 # A page of more lines is no page of a document that people read.
 MAX_LINES = 5_000
 

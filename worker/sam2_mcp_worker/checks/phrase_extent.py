@@ -20,9 +20,9 @@ _STRONG_LETTERS = 4
 _CHANCE_LETTERS = 8
 # So many of its last letters tell where a phrase ends ("ㅂ니다").
 _TAIL_LETTERS = 5
-# Of the letters of a line at the edge of a place at least half are the phrase's: with 45 % of the syllables misread two
-# thirds are, of another text a third.
-_LINE_SHARE = 0.5
+# Of the letters of a line at the edge of a place more than half are the phrase: with 45 % of the syllables misread two
+# thirds are, of another text a third and up to a half.
+_LINE_SHARE = 0.55
 
 
 def extent_of(wanted: str, page: LetterLines, place: Place) -> tuple[int, int]:
@@ -55,11 +55,13 @@ def _without_strange_lines(wanted: str, page: LetterLines, start: int, end: int)
         return start, end
     ops = [op for op in Levenshtein.opcodes(wanted, page.letters[start:end]) if op.tag == "equal"]
     head, tail = page.start_of(first + 1), page.start_of(last)
-    if _equal(ops, 0, head - start) < _LINE_SHARE * (head - start):
-        start = head
-    if tail > start and _equal(ops, tail - start, end - start) < _LINE_SHARE * (end - tail):
-        end = tail
-    return start, end
+    first_share = _equal(ops, 0, head - start) / (head - start)
+    last_share = _equal(ops, tail - start, end - start) / (end - tail)
+    ending = ops[-1].dest_end - max(ops[-1].dest_start, tail - start) if ops else 0  # "|않습니다" for "|됩니다"
+    cut_last = last_share < _LINE_SHARE and ending < _STRONG_LETTERS
+    if first_share >= _LINE_SHARE:
+        return start, tail if cut_last else end
+    return head, tail if cut_last and tail > head else end
 
 
 def _equal(ops: Sequence[Opcode], first: int, last: int) -> int:

@@ -44,6 +44,8 @@ _COVERED_TEXT = 0.65
 _ALTERED_FIRST = 0.05
 # Lines that hold a phrase share this much of its runs of letters even where 45 % of the syllables were misread.
 _SHARED_RUNS = 0.2
+# Places that are told beside the best one: a leaflet has a notice at its head, at its end and on its seal.
+_MOST_ELSEWHERE = 8
 # So that a likeness is found again that was rounded on its way.
 _ROUNDING = 1e-6
 
@@ -55,7 +57,8 @@ class PhraseFinding:
     `lines` are those it touches, in order, of two pages where it runs over a page's end; none where it was not found.
     `score` is the likeness 0-1 of the place, or of the nearest one; `coverage` the share of the phrase's 3-grams in
     those lines, or on the page that has most; `read_as` the text there. `rests_on` are the numbers of the pages that
-    were gone through, `further_places` the places of that source that say the same beside the one told.
+    were gone through, `further_places` the places of that source that say the same beside the one told. `elsewhere` are
+    the lines of places that say the same, of any source, the best first: each stands apart from the others.
     """
 
     phrase: str
@@ -69,6 +72,7 @@ class PhraseFinding:
     differences: tuple[str, ...] = ()
     rests_on: tuple[int, ...] = ()
     further_places: int = 0
+    elsewhere: tuple[tuple[PhraseLine, ...], ...] = ()
 
     @property
     def page_number(self) -> int | None:
@@ -98,6 +102,13 @@ class _Place:
     sighting: Sighting
     source: Source
     lines: tuple[PhraseLine, ...]
+
+    @property
+    def rank(self) -> tuple[float, float, bool, float]:
+        """What is told first: what is more alike, then what stands in the file as text, then the larger letters."""
+        heights = [one.line.height for one in self.lines if one.line.height is not None]
+        sure = self.source in ("text_layer", "text")
+        return self.sighting.context, self.sighting.score, sure, min(heights, default=0.0)
 
 
 def judge_phrases(phrases: Sequence[JudgedPhrase], reading: Reading) -> tuple[PhraseFinding, ...]:
@@ -162,6 +173,8 @@ class _Search:
                 # What stands there in one piece is told rather than what may be put together.
                 found += [place for place in more if place.sighting.state == "present" or not found]
                 others = others or of_run
+        if passage.seam and self._found:
+            found = [place for place in found if place.sighting.state != "review"]
         self._found += found
         if not others:  # else its 3-grams are those of another wording
             share = gram_share(self._judged.phrase.text, passage.grams)
@@ -199,11 +212,8 @@ class _Search:
 
     def places(self, state: str) -> list[_Place]:
         """The places of a state, the best first."""
-        return sorted(
-            (place for place in self._found if place.sighting.state == state),
-            key=lambda place: (place.sighting.context, place.sighting.score),
-            reverse=True,
-        )
+        of_state = (place for place in self._found if place.sighting.state == state)
+        return sorted(of_state, key=lambda place: place.rank, reverse=True)
 
     @property
     def read_as(self) -> str:
@@ -246,7 +256,31 @@ def _found(judged: JudgedPhrase, search: _Search, unsure: str) -> PhraseFinding 
         read_as=best.sighting.read_as,
         differences=best.sighting.differences,
         further_places=len({place.lines for place in told if place.source == best.source}) - 1,
+        elsewhere=_elsewhere(told),
     )
+
+
+def _elsewhere(told: Sequence[_Place]) -> tuple[tuple[PhraseLine, ...], ...]:
+    """The lines of all places but the best; a place that was read twice, as text and by OCR, is one."""
+    apart: list[_Place] = []
+    for place in told:
+        if len(apart) > _MOST_ELSEWHERE:
+            break
+        if not any(_same_place(place, other) for other in apart):
+            apart.append(place)
+    return tuple(place.lines for place in apart[1:])
+
+
+def _same_place(one: _Place, other: _Place) -> bool:
+    """Whether two places share a line, or lines that lie over one another."""
+    return any(mine == theirs or _overlap(mine, theirs) for mine in one.lines for theirs in other.lines)
+
+
+def _overlap(one: PhraseLine, other: PhraseLine) -> bool:
+    a, b = one.line.box_xyxy, other.line.box_xyxy
+    if one.page_number != other.page_number or one.line.source == other.line.source or a is None or b is None:
+        return False
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def _altered_elsewhere(altered: Sequence[_Place]) -> str:

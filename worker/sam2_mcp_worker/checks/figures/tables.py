@@ -6,6 +6,7 @@ tables and no files.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -44,7 +45,7 @@ class _Cells:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._texts = [[normalised(text.strip()) for text in row] for row in table.rows]
-        self._forms = [[forms_of(pieces_of(text)[0]) for text in row] for row in self._texts]
+        self._forms = [[[form for form, _ in _read(text)] for text in row] for row in self._texts]
         titled = self._count_titles()
         self._headers = range(titled, self._end_of_headers(titled))
         titles = (normalised(table.title), *(text for row in self._texts[:titled] for text in row[:1]))
@@ -80,7 +81,7 @@ class _Cells:
         around = tuple(part for part in (*describing, *self._titles, table.sheet) if part)
         unsure = ROUNDED if (row, column) in table.doubtful else ""
         given = self._conditions if row >= self._headers.start else ()
-        for form, inner in _contexts(text):
+        for form, inner in _read(text):
             clause = Clause(
                 label=inner.label + outer,
                 around=inner.around + around,
@@ -106,13 +107,12 @@ class _Cells:
         for left in range(column) if row >= self._headers.stop else ():
             text = self._texts[row][left]
             if text and not self._is_value(row, left):
-                said = with_conditions(text, self._forms[row][left])
-                (names if len(text) <= NAME_LETTERS else describing).append(said)
+                (names if len(text) <= NAME_LETTERS else describing).append(_said(text))
         return names, describing
 
     def _column_headers(self, row: int, column: int) -> list[str]:
         return [
-            with_conditions(self._texts[above][column], self._forms[above][column])
+            _said(self._texts[above][column])
             for above in self._headers
             if above < row and column < len(self._texts[above])
         ]
@@ -155,7 +155,18 @@ class _Cells:
         return any(form.kind in _CELL_KINDS for form in self._forms[row][column])
 
 
-def _contexts(text: str) -> Iterator[tuple[Form, Clause]]:
+@functools.lru_cache(maxsize=8192)  # headers and round amounts come again in every row; an entry has some 2 kB
+def _read(text: str) -> tuple[tuple[Form, Clause], ...]:
+    """The figures of a cell, each with its context in the cell."""
+    found: list[tuple[Form, Clause]] = []
     for piece in pieces_of(text):
         forms = forms_of(piece)
-        yield from zip(forms, clauses_of(piece, forms), strict=True)
+        found += zip(forms, clauses_of(piece, forms), strict=True)
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=8192)
+def _said(text: str) -> str:
+    """A header with its figures as the contexts of others write them ("40세", "1년" as "12개월")."""
+    piece = pieces_of(text)[0]
+    return with_conditions(piece, forms_of(piece))

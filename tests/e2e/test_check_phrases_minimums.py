@@ -13,9 +13,9 @@ PALE = (170, 170, 170)
 
 
 def leaflet(path: Path) -> Path:
-    """A faint notice of 5 pt that the law asks for, a clear one, words in a font that is not in the file."""
+    """A faint notice of 5 pt that the law asks for, one that is small and then clear, a font that is not inside."""
     drawn = Drawn().page(420, 300).text(30, 60, 20, "든든 건강보험")
-    drawn.text(30, 120, 5, TERMS, PALE).text(30, 180, 10, LIMIT)
+    drawn.text(30, 120, 5, TERMS, PALE).text(30, 150, 5, LIMIT, PALE).text(30, 180, 10, LIMIT)
     drawn.pdf.set_font("helvetica", "", 12)
     drawn.pdf.text(30, 240, "Call us today")
     return drawn.save(path).path
@@ -48,6 +48,6 @@ async def test_phrases_of_the_call_are_told_with_their_size_and_contrast_and_no_
     result = (await agent.follow("check_phrases", source=handle, phrases=[TERMS, LIMIT]))[-1]
     terms, limit = result["phrases"]
     assert (terms["text_height_pt"], limit["text_height_pt"]) == (5.0, 10.0)
-    assert limit["share_of_largest"] == 0.5
+    assert (limit["share_of_largest"], limit["further_places"]) == (0.5, 1)
     assert terms["contrast"][1] < 2.6 and limit["contrast"][0] > 15
     assert not result.get("rules")

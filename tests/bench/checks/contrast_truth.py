@@ -105,7 +105,7 @@ KINDS: dict[str, tuple[Callable[[random.Random, float, Rgb, Rgb, Path], dict], s
 
 def judged(told: dict) -> str:
     contrast = ContrastRange(told["low"], told["high"])
-    (found,) = contrast_findings(WCAG, READING, {(1, 0): TextSize(9, "pt", 0)}, {(1, 0): contrast}, {(1, 0): "x"})
+    (found,) = contrast_findings(WCAG, READING, {(1, 0): TextSize(9, "pt", 0)}, {(1, 0): contrast}, {"x": [[(1, 0)]]})
     return found.verdict
 
 

@@ -31,7 +31,9 @@ def small(size: float = 10.0) -> TextSize:
 
 
 def verdict(contrast: ContrastRange, size: TextSize | None = None, made: ContrastRules = WCAG) -> str:
-    (found,) = contrast_findings(made, READING, {(1, 0): size} if size else {}, {(1, 0): contrast}, {(1, 0): "notice"})
+    (found,) = contrast_findings(
+        made, READING, {(1, 0): size} if size else {}, {(1, 0): contrast}, {"notice": [[(1, 0)]]}
+    )
     return found.verdict
 
 
@@ -84,9 +86,7 @@ def test_a_finding_tells_the_worst_line_with_its_place_and_both_ends_of_the_rang
     lines = tuple(ReadLine("보험", "text_layer", (float(i), 0.0, 9.0, 9.0), 10.0) for i in range(3))
     read = Reading("pdf", "pt", (ReadPage(4, "done", lines),))
     contrasts = {(4, 0): exact(9.0), (4, 1): ContrastRange(2.0, 3.0), (4, 2): ContrastRange(3.9, 4.1)}
-    (found,) = contrast_findings(
-        WCAG, read, {(4, i): small() for i in range(3)}, contrasts, dict.fromkeys(contrasts, "x")
-    )
+    (found,) = contrast_findings(WCAG, read, {(4, i): small() for i in range(3)}, contrasts, {"x": [list(contrasts)]})
     assert (found.kind, found.rule, found.verdict) == ("contrast_too_low", "contrast.min_ratio", "not_met")
     assert (found.measured, found.uncertainty, found.limit, found.page) == (2.5, 0.5, 4.5, 4)
     assert found.box_xyxy == (1.0, 0.0, 9.0, 9.0)
@@ -97,10 +97,10 @@ def test_a_phrase_stands_out_where_one_of_its_places_does():
     lines = tuple(ReadLine("보험", "text_layer", (float(i), 0.0, 9.0, 9.0), 10.0) for i in range(3))
     read = Reading("pdf", "pt", (ReadPage(1, "done", lines),))
     contrasts = {(1, 0): exact(2.0), (1, 1): exact(9.0), (1, 2): exact(3.5)}
-    sizes, names = {(1, 0): small(30.0), (1, 1): small(), (1, 2): small()}, dict.fromkeys(contrasts, "x")
-    (found,) = contrast_findings(WCAG, read, sizes, contrasts, names, {(1, 0): 0, (1, 1): 1, (1, 2): 2})
+    sizes = {(1, 0): small(30.0), (1, 1): small(), (1, 2): small()}
+    (found,) = contrast_findings(WCAG, read, sizes, contrasts, {"x": [[(1, 0)], [(1, 1)], [(1, 2)]]})
     assert (found.verdict, found.measured) == ("met", 9.0)
-    (found,) = contrast_findings(WCAG, read, sizes, contrasts, names, {(1, 0): 0, (1, 1): 1, (1, 2): 1})
+    (found,) = contrast_findings(WCAG, read, sizes, contrasts, {"x": [[(1, 0)], [(1, 1), (1, 2)]]})
     assert (found.verdict, found.measured) == ("not_met", 3.5)
 
 
@@ -108,7 +108,7 @@ def test_without_rules_or_measures_nothing_is_found():
     none = ContrastRules(basis="house", note="ours")
     only_large = ContrastRules(basis="house", note="ours", min_ratio_large=3.0)
     for made, contrasts in ((None, {(1, 0): exact(1.0)}), (none, {(1, 0): exact(1.0)}), (WCAG, {})):
-        assert contrast_findings(made, READING, {}, contrasts, {(1, 0): "x"}) == ()
+        assert contrast_findings(made, READING, {}, contrasts, {"x": [[(1, 0)]]}) == ()
     assert verdict(exact(1.2), small(), only_large) == "met"
     assert verdict(exact(1.2), small(30.0), only_large) == "not_met"
 

@@ -303,3 +303,13 @@ def test_any_phrase_in_any_lines_has_one_finding_that_agrees_with_itself(phrase:
 def test_a_phrase_that_stands_there_word_by_word_is_present(lines: list[str], at: int) -> None:
     phrase = lines[at % len(lines)]
     assert judged(phrase, page(*lines)).state == "present"
+
+
+def test_of_equal_places_the_text_of_the_file_is_told_then_the_larger_letters_and_the_others_beside_it() -> None:
+    def at(y: float, source: Source, height: float) -> ReadLine:
+        return ReadLine(DEPOSITS, source, (0.0, y, 400.0, y + 16), height, None if source == "text_layer" else 0.95)
+
+    first = page(at(100, "ocr", 20.0), at(300, "text_layer", 9.0), at(301, "ocr", 9.5))
+    finding = judged(DEPOSITS, first, page(at(100, "text_layer", 11.0), number=2))
+    assert (finding.state, finding.source, finding.page_number) == ("present", "text_layer", 2)
+    assert [[(one.page_number, one.index) for one in lines] for lines in finding.elsewhere] == [[(1, 1)], [(1, 0)]]

@@ -14,6 +14,7 @@ from tests.fakes.measured_documents import A4, BLUE, FACES, WHITE, Drawn, OwnPro
 from tests.fakes.pdf_desk import Desk, one_page, show
 
 from sam2_mcp_worker.checks.findings import Finding
+from sam2_mcp_worker.checks.line_groups import LineRef
 from sam2_mcp_worker.checks.reading import Kind, Reading, ReadLine, ReadPage, Unit
 from sam2_mcp_worker.checks.rule_packs import RulePack
 from sam2_mcp_worker.checks.rule_packs.sections import ContrastRules, FileRules, TextRules
@@ -48,7 +49,10 @@ async def checked(
     lines: Any = None,
     s: float = 60,
 ) -> RuleChecks:
-    return await check_rules(services, file, reading, pack, lines or {}, deadline=Deadline.after(s))
+    phrases: dict[str, list[list[LineRef]]] = {}
+    for ref, name in (lines or {}).items():
+        phrases.setdefault(name, [[]])[0].append(ref)
+    return await check_rules(services, file, reading, pack, phrases, deadline=Deadline.after(s))
 
 
 def told(found: RuleChecks, *verdicts: str) -> list[tuple[str, str, int | None]]:

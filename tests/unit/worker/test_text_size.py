@@ -36,7 +36,7 @@ def verdicts(found: tuple[Finding, ...]) -> list[tuple[str, str]]:
 
 def judged(made: TextRules, read: Reading, scale: PageScale = PAPER) -> tuple[Finding, ...]:
     sizes = sizes_of(read, {1: scale}, made.near_border_px)
-    return size_findings(made, read, sizes, {(1, index): "notice" for index in range(len(read.pages[0].lines))})
+    return size_findings(made, read, sizes, {"notice": [[(1, index) for index in range(len(read.pages[0].lines))]]})
 
 
 def test_points_of_a_page_are_points_on_paper_and_millimetres():
@@ -142,25 +142,32 @@ def test_all_text_of_a_page_is_one_finding_where_the_pack_says_all():
 
 def test_without_rules_phrases_or_measures_nothing_is_found():
     read = reading(line(4.0))
-    assert size_findings(None, read, sizes_of(read, {1: PAPER}), {(1, 0): "a"}) == ()
+    assert size_findings(None, read, sizes_of(read, {1: PAPER}), {"a": [[(1, 0)]]}) == ()
     assert size_findings(rules(min_height_pt=6.0), read, sizes_of(read, {1: PAPER}), {}) == ()
-    assert size_findings(rules(min_height_pt=6.0), read, {}, {(1, 0): "a"}) == ()
-    assert size_findings(rules(), read, sizes_of(read, {1: PAPER}), {(1, 0): "a"}) == ()
+    assert size_findings(rules(min_height_pt=6.0), read, {}, {"a": [[(1, 0)]]}) == ()
+    assert size_findings(rules(), read, sizes_of(read, {1: PAPER}), {"a": [[(1, 0)]]}) == ()
 
 
 def test_a_phrase_is_large_enough_where_one_of_its_places_is():
     read = reading(line(4.0), line(9.0), line(5.0), line(9.5))
-    sizes, names = sizes_of(read, {1: PAPER}), {(1, index): "notice" for index in range(4)}
-    made = rules(min_height_pt=6.0)
-    (found,) = size_findings(made, read, sizes, names, {(1, 0): 0, (1, 1): 1, (1, 2): 1, (1, 3): 2})
+    sizes, made = sizes_of(read, {1: PAPER}), rules(min_height_pt=6.0)
+    (found,) = size_findings(made, read, sizes, {"notice": [[(1, 0)], [(1, 1), (1, 2)], [(1, 3)]]})
     assert (found.verdict, found.measured) == ("met", 9.5)
-    (found,) = size_findings(made, read, sizes, names, {(1, 0): 0, (1, 1): 0, (1, 2): 1, (1, 3): 1})
+    (found,) = size_findings(made, read, sizes, {"notice": [[(1, 0), (1, 1)], [(1, 2), (1, 3)]]})
     assert (found.verdict, found.measured) == ("not_met", 5.0)
+
+
+def test_two_phrases_on_one_line_are_both_judged():
+    read = reading(line(4.0))
+    found = size_findings(
+        rules(min_height_pt=6.0), read, sizes_of(read, {1: PAPER}), {"a": [[(1, 0)]], "b": [[(1, 0)]]}
+    )
+    assert [(one.verdict, one.what[:2]) for one in found] == [("not_met", "a:"), ("not_met", "b:")]
 
 
 def test_what_is_not_known_of_many_phrases_is_told_once():
     read = reading(line(40.0), *[line(10.0 + index) for index in range(7)], whole=False)
-    made, names = rules(min_share_of_largest=0.2), {(1, index): f"notice_{index}" for index in range(1, 8)}
+    made, names = rules(min_share_of_largest=0.2), {f"notice_{index}": [[(1, index)]] for index in range(1, 8)}
     (found,) = size_findings(made, read, sizes_of(read, {1: PAPER}), names)
     assert found.verdict == "cannot_tell" and found.measured == 0.25
     assert found.what.startswith("notice_1, notice_2, notice_3, notice_4, notice_5 and 2 more: 0.250 of the largest")

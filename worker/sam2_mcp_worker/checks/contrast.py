@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sam2_mcp_worker.checks.findings import Finding, Verdict
-from sam2_mcp_worker.checks.line_groups import SEVERITY, LineRef, best_place, grouped, lines_by_ref
+from sam2_mcp_worker.checks.line_groups import SEVERITY, LineRef, PhrasePlaces, best_place, grouped, lines_by_ref
 from sam2_mcp_worker.checks.luminance import Rgb
 from sam2_mcp_worker.checks.reading import Reading, ReadLine
 from sam2_mcp_worker.checks.rule_packs.sections import ContrastRules
@@ -46,18 +46,17 @@ def contrast_findings(
     reading: Reading,
     sizes: Mapping[LineRef, TextSize],
     contrasts: Mapping[LineRef, ContrastRange],
-    lines: Mapping[LineRef, str],
-    places: Mapping[LineRef, int] | None = None,
+    phrases: PhrasePlaces,
 ) -> tuple[Finding, ...]:
-    """One finding for each phrase (`lines`: which lines carry it, by its name) or each page.
+    """One finding for each of the `phrases` or each page.
 
-    A place is told by its worst line, a phrase by the best of its `places`.
+    A place is told by its worst line, a phrase by the best of its places.
     """
     if rules is None or (rules.min_ratio is None and rules.min_ratio_large is None):
         return ()
     read = lines_by_ref(reading)
     found: list[Finding] = []
-    for name, of_name in grouped(reading, lines, rules.applies_to, places or {}).items():
+    for name, of_name in grouped(reading, phrases, rules.applies_to).items():
         told = [
             [(*_judged(rules, contrasts[ref], sizes.get(ref)), ref) for ref in refs if ref in contrasts]
             for refs in of_name

@@ -5,7 +5,7 @@ A phrase that stands in several places is well shown where one of them is. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from sam2_mcp_worker.checks.findings import Finding, Verdict
@@ -13,6 +13,9 @@ from sam2_mcp_worker.checks.reading import Reading, ReadLine
 
 LineRef = tuple[int, int]
 """The number of a page and the index of a line in `ReadPage.lines`."""
+
+PhrasePlaces = Mapping[str, Sequence[Sequence[LineRef]]]
+"""By the name of each phrase its places, each with the lines that carry it there; one line may carry two phrases."""
 
 AppliesTo = Literal["phrases", "all"]
 
@@ -33,18 +36,10 @@ def lines_by_ref(reading: Reading) -> dict[LineRef, ReadLine]:
     return {(page.number, index): line for page in reading.pages for index, line in enumerate(page.lines)}
 
 
-def grouped(
-    reading: Reading, lines: Mapping[LineRef, str], applies_to: AppliesTo, places: Mapping[LineRef, int]
-) -> dict[str, list[list[LineRef]]]:
-    """By name, then by place, the lines that are judged together: those of a phrase, or all text of a page.
-
-    `places` numbers the places of a phrase that stands in several; a line that it does not name is in place 0.
-    """
+def grouped(reading: Reading, phrases: PhrasePlaces, applies_to: AppliesTo) -> PhrasePlaces:
+    """By name, then by place, the lines that are judged together: those of a phrase, or all text of a page."""
     if applies_to == "phrases":
-        of_phrases: dict[str, dict[int, list[LineRef]]] = {}
-        for ref, name in sorted(lines.items()):
-            of_phrases.setdefault(name, {}).setdefault(places.get(ref, 0), []).append(ref)
-        return {name: list(of_place.values()) for name, of_place in of_phrases.items()}
+        return phrases
     of_pages: dict[str, list[list[LineRef]]] = {}
     for page in reading.pages:
         refs = [(page.number, index) for index, line in enumerate(page.lines) if is_text(line)]

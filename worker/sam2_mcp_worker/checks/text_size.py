@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sam2_mcp_worker.checks.findings import Finding, Verdict
-from sam2_mcp_worker.checks.line_groups import SEVERITY, best_place, grouped, is_text, lines_by_ref
+from sam2_mcp_worker.checks.line_groups import SEVERITY, PhrasePlaces, best_place, grouped, is_text, lines_by_ref
 from sam2_mcp_worker.checks.line_groups import LineRef as LineRef
 from sam2_mcp_worker.checks.reading import Reading, ReadLine
 from sam2_mcp_worker.checks.rule_packs.sections import TextRules
@@ -119,19 +119,18 @@ def size_findings(
     rules: TextRules | None,
     reading: Reading,
     sizes: Mapping[LineRef, TextSize],
-    lines: Mapping[LineRef, str],
-    places: Mapping[LineRef, int] | None = None,
+    phrases: PhrasePlaces,
 ) -> tuple[Finding, ...]:
-    """One finding for each minimum and each phrase (`lines`: which lines carry it, by its name), or for each page.
+    """One finding for each minimum and each of the `phrases`, or for each page.
 
-    A place is told by its worst line, a phrase by the best of its `places`. What could not be read of a document may
+    A place is told by its worst line, a phrase by the best of its places. What could not be read of a document may
     hold larger text, as large as it is itself: where a share is not sure for that reason, it is told once.
     """
     if rules is None:
         return ()
     judge = _Judge(rules, reading, sizes)
     found: list[Finding] = []
-    for name, of_name in grouped(reading, lines, rules.applies_to, places or {}).items():
+    for name, of_name in grouped(reading, phrases, rules.applies_to).items():
         found += best_place(finding for refs in of_name for finding in judge.place(name, refs))
     return (*(one for one in found if not _hidden(one)), *_once([one for one in found if _hidden(one)]))
 

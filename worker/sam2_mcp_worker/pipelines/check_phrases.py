@@ -18,7 +18,6 @@ from sam2_mcp_worker.checks.phrase_rules import texts_of
 from sam2_mcp_worker.checks.phrases import checked_phrases
 from sam2_mcp_worker.checks.reading import Reading
 from sam2_mcp_worker.checks.rule_packs import RulePack
-from sam2_mcp_worker.checks.text_size import LineRef
 from sam2_mcp_worker.checks.verdict import VerdictLabel, label_of
 from sam2_mcp_worker.cursors import number_ranges
 from sam2_mcp_worker.deadline import Deadline, current_deadline
@@ -248,10 +247,13 @@ class _Check:
 
     async def _measured(self, judgement: Judgement, deadline: Deadline) -> RuleChecks:
         """Sizes, contrasts and files; of phrases that were asked for the measures alone."""
-        lines: dict[LineRef, str] = {
-            (line.page_number, line.index): row.rule.id if row.rule is not None else row.phrase[:40]
+        phrases = {
+            row.rule.id if row.rule is not None else row.phrase: [
+                [(line.page_number, line.index) for line in lines]
+                for lines in (row.became.lines, *row.became.elsewhere)
+            ]
             for row in judgement.rows
-            for line in row.became.lines
+            if row.became.lines
         }
         until = Deadline(deadline.at_s - REPORT_S, deadline.clock)
         return await check_rules(
@@ -259,7 +261,7 @@ class _Check:
             self.document.file,
             self.reading,
             None if self.asked else self.pack,
-            lines,
+            phrases,
             password=self.request.password,
             deadline=until,
         )

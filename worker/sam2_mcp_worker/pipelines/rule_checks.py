@@ -7,7 +7,7 @@ Owns which pages and lines are measured, and what becomes of those that could no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from sam2_mcp_worker.checks.attachments import attachment_findings, listed_names
 from sam2_mcp_worker.checks.contrast import ContrastRange, contrast_findings
 from sam2_mcp_worker.checks.file_rules import PageFacts, file_findings
 from sam2_mcp_worker.checks.findings import Finding
-from sam2_mcp_worker.checks.line_groups import LineRef
+from sam2_mcp_worker.checks.line_groups import LineRef, PhrasePlaces
 from sam2_mcp_worker.checks.reading import Reading, ReadPage
 from sam2_mcp_worker.checks.rule_packs import RulePack
 from sam2_mcp_worker.checks.rule_packs.sections import FileRules
@@ -49,7 +49,7 @@ class LineMeasure:
 
 @dataclass(frozen=True, slots=True)
 class RuleChecks:
-    """`findings` are all verdicts, `met` ones too; `measures` are of the lines that were given.
+    """`findings` are all verdicts, `met` ones too; `measures` are of the lines of phrases.
 
     `undone` says in sentences what could not be measured at all; `waiting` are pages that were not come to in time: a
     later call measures them, and until then nothing is approved.
@@ -76,9 +76,8 @@ async def check_rules(
     file: StoredFile | None,
     reading: Reading,
     pack: RulePack | None,
-    lines: Mapping[LineRef, str],
+    phrases: PhrasePlaces,
     *,
-    places: Mapping[LineRef, int] | None = None,
     password: str = "",
     deadline: Deadline,
 ) -> RuleChecks:
@@ -86,22 +85,25 @@ async def check_rules(
 
     Args:
         file: the document; None, or a text, a sound or a video, have no pages to measure.
-        lines: the lines that carry phrases, each with the name of its phrase.
-        places: of a phrase that stands in several places the number of each line's place: one good place is enough.
-        pack: None for the measures of `lines` alone.
+        phrases: the lines that carry phrases; of a phrase that stands in several places one good place is enough.
+        pack: None for the measures of these lines alone.
     """
     if file is None or reading.kind not in ("pdf", "image"):
         return RuleChecks((), {})
-    questions = _questions(reading, pack, lines)
+    questions = _questions(reading, pack, _lines_of(phrases))
     measured = await _measure(services, file, password, reading, questions, deadline)
     files = pack.files if pack is not None else None
     if files is not None and (files.attachments or files.checklist_words):
         await _list_attached(services, file, password, reading, measured, deadline)
-    judged = await asyncio.to_thread(_judge, reading, pack, lines, places or {}, questions, measured)
+    judged = await asyncio.to_thread(_judge, reading, pack, phrases, questions, measured)
     return RuleChecks(judged.findings, judged.measures, _undone(questions, measured, reading), measured.waiting)
 
 
-def _questions(reading: Reading, pack: RulePack | None, lines: Mapping[LineRef, str]) -> dict[int, Question]:
+def _lines_of(phrases: PhrasePlaces) -> set[LineRef]:
+    return {ref for places in phrases.values() for refs in places for ref in refs}
+
+
+def _questions(reading: Reading, pack: RulePack | None, lines: Collection[LineRef]) -> dict[int, Question]:
     """What to ask of each page that was read; pages with nothing to ask are left out."""
     files = pack.files if pack is not None else None
     everything = pack is not None and pack.contrast is not None and pack.contrast.applies_to == "all"
@@ -175,20 +177,19 @@ async def _list_attached(
 def _judge(
     reading: Reading,
     pack: RulePack | None,
-    lines: Mapping[LineRef, str],
-    places: Mapping[LineRef, int],
+    phrases: PhrasePlaces,
     questions: Mapping[int, Question],
     measured: _Measured,
 ) -> RuleChecks:
     near_px = pack.text.near_border_px if pack is not None and pack.text is not None else NEAR_BORDER_PX
     sizes = sizes_of(reading, _scales(reading, measured), near_px)
     contrasts = _contrasts(questions, measured)
-    measures = {ref: LineMeasure(sizes.get(ref), contrasts.get(ref)) for ref in lines}
+    measures = {ref: LineMeasure(sizes.get(ref), contrasts.get(ref)) for ref in _lines_of(phrases)}
     if pack is None:
         return RuleChecks((), measures)
     found = [
-        *size_findings(pack.text, reading, sizes, lines, places),
-        *contrast_findings(pack.contrast, reading, sizes, contrasts, lines, places),
+        *size_findings(pack.text, reading, sizes, phrases),
+        *contrast_findings(pack.contrast, reading, sizes, contrasts, phrases),
         *_file_findings(pack.files, reading, questions, measured),
     ]
     return RuleChecks(tuple(found), measures)

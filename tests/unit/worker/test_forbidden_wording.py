@@ -69,6 +69,12 @@ def test_words_of_latin_letters_are_whole_words() -> None:
     assert told("bestow, abest", "best1", rules=rules) == [("r", "review")]
 
 
+@pytest.mark.parametrize("price", ["$3", "€2.50", "3 dollars", "330원", "5천만 원", "1,000 KRW"])
+def test_an_amount_is_a_sum_of_any_money(price: str) -> None:
+    assert told(f"Only {price} a day!", rules=(rule("only {amount}", sure=True),)) == [("r", "not_met")]
+    assert told("Only 3 a day!", rules=(rule("only {amount}"),)) == []
+
+
 def test_a_finding_has_the_place_of_its_line() -> None:
     (found,) = forbidden_findings((rule("무려", sure=True),), reading("가나다", "무려 3배"))
     assert found == Finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.fakes.rule_pack_texts import ALL, HEAD, HOUSE, LAW, PHRASE, ROOM
 
 from sam2_mcp_worker.checks.phrases import MAX_PHRASE_CHARS
 from sam2_mcp_worker.checks.rule_packs import (
+    MAX_PACK_BYTES,
     ContrastRules,
     FileRules,
     ForbiddenRule,
@@ -63,6 +65,7 @@ def test_a_pack_with_every_part_is_taken() -> None:
         (ALL.replace(HOUSE, HOUSE + 'valid_from = "2026-02-01"\n', 1), "phrases.1.valid_from", "date"),
         (ALL + PHRASE, "phrases.one", "same day"),
         (ALL.replace('id = "bad"', 'id = "one"'), "forbidden.one", "phrases"),
+        (ALL.replace('id = "bad"', 'id = "seal"'), "forbidden.seal", "name of a section"),
         (ALL + LAW, "laws.act", "twice"),
         (ALL + ROOM, "verdict.rooms.room", "twice"),
         (ALL.replace('instead = "one"', 'instead = "two"'), "stale.old", "'two'"),
@@ -70,6 +73,14 @@ def test_a_pack_with_every_part_is_taken() -> None:
         (ALL.replace('"best"', '"best {sum}"'), "forbidden.bad", "{sum}"),
         (ALL.replace('"best"', '"best {amount"'), "forbidden.bad", "slots are"),
         (ALL.replace('"best"', '"{amount}!"'), "forbidden.bad", "of its own"),
+        (ALL.replace('"best"', '"{number}{number} x {number}"'), "forbidden.bad", "more than 2 slots"),
+        (ALL.replace("what it was before", "...!"), "stale.old", "no letter"),
+        (
+            ALL.replace('verdict = "not_met"', 'verdict = "cannot_tell"').replace('"conditional"', '"approve"'),
+            "verdict.rows.1",
+            "not known",
+        ),
+        (HEAD + f"[files]\npage_sizes_mm = [[-1, inf]]\n{HOUSE}", "files.page_sizes_mm.1.1", "greater"),
         (ALL.replace('room = "room"', 'room = "hall"'), "verdict.rows.1", "'hall'"),
         (ALL.replace('label = "reject"', 'label = "conditional"'), "verdict.rows.1", "not milder"),
         (ALL.replace('kind = "phrase_missing"', 'kind = "any"\nat_least = 2'), "verdict.rows.1", "counts from 1"),
@@ -112,6 +123,16 @@ def test_a_pack_knows_from_when_to_when_a_wording_held(day: str, held: str, stal
     assert all(held in text for text in rule.texts)
     assert len(pack.stale) == stale
     assert pack.labels == PACK.labels and pack.video == PACK.video
+
+
+def test_a_pack_that_is_no_plain_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "large.toml").write_bytes(b"#" * (MAX_PACK_BYTES + 1))
+    for name, code in (("pipe", "unknown"), ("folder", "unknown"), ("large", "invalid")):
+        with pytest.raises(WorkerError) as caught:
+            load_rule_pack(str(tmp_path / f"{name}.toml"))
+        assert caught.value.code == f"rule_pack_{code}"
 
 
 def test_a_rule_says_where_it_comes_from() -> None:

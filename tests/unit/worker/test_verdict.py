@@ -122,5 +122,14 @@ def test_there_is_room_for_discretion_only_where_it_can_change_the_label() -> No
     assert label_of([missing, altered], True, PACK).discretion == ()
     both = combined([label_of([missing], True, PACK), label_of([altered], True, PACK)])
     assert both.label == "reject" and both.discretion == () and len(both.because) == 2
+    # Nothing milder than the rest allows, and no approval of what is not known.
+    (room,) = label_of([missing, finding("phrase_missing", "review")], False, PACK).discretion
+    assert room.may == "conditional"
+    small, unknown = finding("text_too_small", "not_met"), finding(verdict="cannot_tell")
+    assert [room.may for room in label_of([small], True, PACK).discretion] == ["approve"]
+    assert label_of([small, unknown], True, PACK).discretion == ()
+    assert label_of([small], False, PACK).discretion == ()
+    assert combined([label_of([small], True, PACK), label_of([unknown], True, PACK)]).discretion == ()
+    (room,) = label_of([missing], True, PACK).discretion
     same = combined([label_of([missing], True, PACK), label_of([finding()], True, PACK)])
     assert same.discretion == (room,)

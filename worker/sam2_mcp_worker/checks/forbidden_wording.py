@@ -26,7 +26,11 @@ BROKEN_FROM_CHARS = 5
 # Places of one rule on one page that are told one by one; what is beyond them is a matter of the same rule.
 MAX_PLACES = 5
 READ_CHARS = 40
-SLOTS = {"{amount}": r"\d[\d,.]{0,15}[십백천만억조]{0,4}원", "{number}": r"\d[\d,.]{0,15}"}
+_MONEY = "원|달러|유로|엔|위안|krw|usd|eur|won|dollars?"
+SLOTS = {
+    "{amount}": rf"(?:[$€£¥₩]\d[\d,.]{{0,15}}|\d[\d,.]{{0,15}}[십백천만억조]{{0,4}}(?:{_MONEY}))",
+    "{number}": r"\d[\d,.]{0,15}",
+}
 # A slot counts as the shortest sum of money does ("50원").
 SLOT_CHARS = 3
 RULE = "forbidden"

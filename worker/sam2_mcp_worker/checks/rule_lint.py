@@ -33,6 +33,8 @@ SHORT_LETTERS = 24
 # Words of one syllable stand in others by chance.
 SHORT_WORD_CHARS = 2
 _ARTICLE = re.compile(r"제\d+조(?:의\d+)?(?:제\d+항)?(?:제\d+호(?:의\d+)?)?(?:[가-하]목)?(?:\s?\d+\))?")
+# Articles of other countries' laws are named in other ways.
+_HANGUL = re.compile("[가-힣]")
 _BESIDE = ("basis", "law", "article", "note", "applies_to", "near_border_px", "large_from_pt", "page_size_tolerance_mm")
 
 
@@ -135,10 +137,11 @@ def _laws(pack: PackFile, day: date) -> Iterator[str]:
             yield f"laws.{law.id}: no rule names it"
         if law.in_force > day:
             yield f"laws.{law.id}: this version is not in force before {law.in_force}"
+    korean = {law.id for law in pack.laws if _HANGUL.search(law.title)}
     for place, rule in sourced_of(pack):
         parts = rule.article.split(",") if rule.article else []
         for part in parts:
-            if not _ARTICLE.fullmatch(part.strip()):
+            if rule.law in korean and not _ARTICLE.fullmatch(part.strip()):
                 yield f"{place}: {part.strip()!r} is no article as they are named (제22조제4항제1호다목)"
 
 

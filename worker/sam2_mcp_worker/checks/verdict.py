@@ -42,7 +42,7 @@ class VerdictLabel:
     """`because` says in sentences what the label follows from.
 
     `discretion` is the room that a reviewer has: none where it would not change the label, because one of the reasons
-    leaves none.
+    leaves none. A room gives nothing milder than what the other findings allow, and no approval of what is not known.
     """
 
     label: LabelName
@@ -77,8 +77,9 @@ def label_of(findings: Iterable[Finding], complete: bool, table: VerdictTable) -
     decisive = [one for one in reached if one.label == label]
     because = tuple(dict.fromkeys(one.because for one in decisive))
     rooms = {one.room for one in decisive}
-    discretion = () if "" in rooms else tuple(room for room in table.rooms if room.id in rooms)
-    return VerdictLabel(label, because, discretion)
+    rest = _most_severe(one.label for one in reached if one.label != label)
+    given = () if "" in rooms else tuple(room for room in table.rooms if room.id in rooms)
+    return VerdictLabel(label, because, _bounded(given, rest, label))
 
 
 def combined(labels: Iterable[VerdictLabel]) -> VerdictLabel:
@@ -91,7 +92,19 @@ def combined(labels: Iterable[VerdictLabel]) -> VerdictLabel:
     because = dict.fromkeys(reason for one in decisive for reason in one.because)
     everywhere = all(one.discretion for one in decisive)
     rooms = {room.id: room for one in decisive for room in one.discretion} if everywhere else {}
-    return VerdictLabel(label, tuple(because), tuple(rooms.values()))
+    rest = _most_severe(one.label for one in given if one.label != label)
+    return VerdictLabel(label, tuple(because), _bounded(rooms.values(), rest, label))
+
+
+def _bounded(rooms: Iterable[Room], rest: LabelName, label: LabelName) -> tuple[Room, ...]:
+    """The rooms beside reasons that give `rest`; those that change nothing then are none."""
+    least: Literal["approve", "conditional"] = "approve" if rest == "approve" else "conditional"
+    bounded = (room if SEVERITY.index(room.may) >= SEVERITY.index(least) else _giving(room, least) for room in rooms)
+    return tuple(room for room in bounded if room.may != label)
+
+
+def _giving(room: Room, may: Literal["approve", "conditional"]) -> Room:
+    return room.model_copy(update={"may": may})
 
 
 def _most_severe(names: Iterable[LabelName]) -> LabelName:

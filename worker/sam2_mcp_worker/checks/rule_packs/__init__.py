@@ -148,10 +148,13 @@ def pack_bytes(name: str) -> tuple[str, bytes]:
     if path.parent == FOLDER and not _NAME.match(path.stem):
         raise _unknown(name)
     try:
-        data = path.read_bytes() if path.stat().st_size <= MAX_PACK_BYTES else None
+        if not path.is_file():  # a pipe or a device may have no end
+            raise _unknown(name)
+        with path.open("rb") as file:
+            data = file.read(MAX_PACK_BYTES + 1)
     except (OSError, ValueError) as error:
         raise _unknown(name) from error
-    if data is None:
+    if len(data) > MAX_PACK_BYTES:
         raise _invalid(name, f"it is larger than {MAX_PACK_BYTES // 1024} KiB")
     return path.stem, data
 

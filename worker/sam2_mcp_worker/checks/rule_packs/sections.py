@@ -16,6 +16,8 @@ MAX_NOTE_CHARS = 300
 # "제22조제4항제1호다목" has 12; several articles in a row stay below this.
 MAX_ARTICLE_CHARS = 80
 
+# The largest page of a PDF has 14,400 pt (5.08 m) unless it says otherwise.
+SideMm = Annotated[float, Field(gt=0, le=10_000)]
 ShortText = Annotated[str, Field(min_length=1, max_length=60)]
 
 
@@ -78,7 +80,9 @@ class FileRules(Sourced):
     are names of files that must be inside; lines that begin with one of `checklist_words` are the document's own list.
     """
 
-    page_sizes_mm: Annotated[tuple[Annotated[tuple[float, float], Field(strict=False)], ...], Field(strict=False)] = ()
+    page_sizes_mm: Annotated[
+        tuple[Annotated[tuple[SideMm, SideMm], Field(strict=False)], ...], Field(strict=False, max_length=40)
+    ] = ()
     page_size_tolerance_mm: float = Field(default=2.0, ge=0, le=50)
     colour_spaces: Annotated[
         tuple[Literal["cmyk", "rgb", "gray", "lab", "spot"], ...], Field(strict=False, max_length=5)

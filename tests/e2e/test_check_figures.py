@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw
 from tests.bench.checks.figure_pairs import pairs
 from tests.conftest import RunningWorker
 from tests.e2e.tools import Agent, ToolFailure
+from tests.fakes.speech_sounds import silence, write_sound
 from tests.fakes.workbooks import OLE2, simple
 
 from sam2_mcp_worker.checks.tables import Table
@@ -103,6 +104,7 @@ async def test_evidence_that_cannot_be_read_is_named_and_proves_nothing(agent: A
         await agent.upload(written(tmp_path / "empty.csv", b",,\n")),
         await agent.upload(written(tmp_path / "page.html", b"<html>1")),
         await agent.upload(written(tmp_path / "cut.pdf", b"%PDF-1.7 cut")),
+        await agent.upload(write_sound(tmp_path / "said.wav", silence(0.2))),
         "file_" + "0" * 32,
     ]
     filed = await agent.upload(written(tmp_path / "filed.csv", separated(FILED)))
@@ -116,6 +118,7 @@ async def test_evidence_that_cannot_be_read_is_named_and_proves_nothing(agent: A
         "table_empty",
         "unsupported_file",
         "pdf_damaged",
+        "evidence_unsupported",
         "file_unknown",
     ]
     assert all(one["status"] == "failed" for one in result["evidence"][:-1])
@@ -130,6 +133,15 @@ async def test_an_advertisement_is_no_evidence_of_itself(agent: Agent, tmp_path:
     result = await agent.call(TOOL, source=handle, evidence=[handle])
     assert set(states(result).values()) == {"cannot_compare"} and result["label"] == "none"
     assert "evidence_is_advertisement" in result["evidence"][0]["reason"]
+
+
+async def test_figures_that_do_not_fit_into_one_result_come_with_the_cursor_each_once(agent: Agent) -> None:
+    advertised = "\n".join(f"담보{chr(0xAC00 + number)} 가입금액 {number + 1:,}만원" for number in range(400))
+    first, *others = await agent.follow(TOOL, text=advertised)
+    assert others and first["not_delivered"] > 0 and "call check_figures again" in first["next_step"]
+    told = [figure["number"] for result in (first, *others) for figure in result["figures"]]
+    assert told == list(range(1, 401))
+    assert all(result["counts"]["cannot_compare"] == 400 for result in (first, *others))
 
 
 async def test_calls_at_once_give_what_one_gives(agent: Agent, tmp_path: Path) -> None:
@@ -203,6 +215,14 @@ async def test_tables_of_pdfs_count_with_their_headers_ruled_or_read_from_a_pict
     assert "40만원" in report.text and "filed.pdf" in report.text
 
 
+async def test_a_picture_is_evidence_as_well(agent: Agent, filed_pdf: Path) -> None:
+    handle = await agent.upload(filed_pdf.with_name("table.png"))
+    *_, result = await agent.follow(TOOL, text="골절진단비 기본형 20만원", evidence=[handle])
+    (figure,) = result["figures"]
+    assert (figure["state"], figure["evidence"]["label"]) == ("match", "골절진단비 기본형")
+    assert (result["evidence"][0]["kind"], result["evidence"][0]["tables"]) == ("image", 1)
+
+
 async def test_the_figures_of_an_advertisement_are_boxed_on_its_pages(
     agent: Agent, worker: RunningWorker, filed_pdf: Path, tmp_path: Path
 ) -> None:
@@ -248,7 +268,7 @@ def test_while_files_are_being_read_there_are_no_figures_and_a_cursor(
 async def test_the_tool_judges_pairs_of_files_as_the_pure_check_judges_their_texts(
     agent: Agent, tmp_path: Path
 ) -> None:
-    for pair in pairs(3):
+    for pair in pairs(2):
         handles = []
         for number, table in enumerate(pair.tables):
             handles.append(

@@ -131,6 +131,12 @@ def test_a_heading_between_the_rows_is_a_row_of_its_own() -> None:
     assert table.rows[4][0] == "암 진단"
 
 
+def test_a_heading_behind_the_last_row_begins_something_else() -> None:
+    heading = line("2형", 30, 220)
+    rest, (table,) = with_line_tables(page(*grid([HEAD, *BODY]), heading), "a.pdf")
+    assert len(table.rows) == 4 and rest.lines == (heading,)
+
+
 def test_a_row_that_nobody_names_is_doubtful() -> None:
     (table,) = tables(*grid([HEAD, *BODY, ["", "70만원", "90만원"]]))
     assert table.rows[4] == ("", "70만원", "90만원")

@@ -105,6 +105,8 @@ def test_a_phrase_over_a_page_s_end_is_found_with_a_footer_and_a_title_between()
     assert judged(LIMITED, page(OTHER[1], LIMITED[:14]), page(LIMITED[14:], number=2)).state == "present"
     part = judged(LIMITED, page(*OTHER, "지급한도와 면책사항에 따라 보험금"), page(*OTHER, number=2))
     assert (part.state, part.page_number, part.further_places) == ("review", 1, 0)
+    above = judged(LIMITED, page("지급한도와 면책사항에 따라 보험금", *OTHER), page(*OTHER, number=2))
+    assert (above.state, above.further_places, len(above.lines)) == ("review", 0, 1)
     apart = judged(LIMITED, first, page("상품 안내", "보험금 지급이 제한될 수 있습니다", number=3))
     assert apart.state != "present"
 

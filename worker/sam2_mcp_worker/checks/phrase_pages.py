@@ -102,7 +102,11 @@ def _of_positions(passage: Passage, run: Sequence[int], shared: Mapping[int, fro
 
     So a line of the other column that shares no more than an ending with the phrase is left out.
     """
-    needed = [at for at in run if not any(shared[at] < shared[other] for other in run)]
+    needed = [
+        at
+        for index, at in enumerate(run)
+        if not any(shared[at] < shared[other] for other in run[max(0, index - _SEAM_LINES) : index + _SEAM_LINES])
+    ]
     if needed[-1] - needed[0] >= len(needed):
         yield Passage(passage.source, [passage.lines[at] for at in needed], passage.seam)
 

@@ -10,8 +10,8 @@ from typing import Any, get_args
 import pytest
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS
-from sam2_mcp_worker.checks.verdict import LabelName
 
+from sam2_mcp_worker.checks.verdict import LabelName
 from sam2_mcp_worker.prompts import LANGUAGES, PARTS, Language, instruction, text_of
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
@@ -133,6 +133,9 @@ def test_the_rules_that_field_reviews_broke_are_told() -> None:
         "is not `missing`",
         "never an instruction",
         "No input, no verdict",
+        "replaces the earlier",
+        "without `verdict` is not needed",
+        "something was not read",
     ):
         assert rule in english
 

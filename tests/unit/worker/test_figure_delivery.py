@@ -31,7 +31,7 @@ def test_every_finding_is_told_once_over_the_calls_with_its_number(states: list[
     place, told, calls = Where(("",)), [], 0
     while True:
         delivery = deliver(findings, place, room, finding_chars)
-        told += delivery.findings
+        told += delivery.items
         calls += 1
         assert not delivery.again and calls <= len(findings) + 1
         if delivery.complete:
@@ -52,9 +52,9 @@ def test_findings_that_changed_since_are_all_told_again() -> None:
     assert (before.told, before.total, before.again) == (1, 2, False)
     place = Where((), before.told, before.mark)
     same = deliver([finding(1), finding(2)], place, 0, finding_chars)
-    assert [number for number, _ in same.findings] == [2] and same.complete
+    assert [number for number, _ in same.items] == [2] and same.complete
     other = deliver([finding(1, reason="page 2 was read since"), finding(2)], place, 0, finding_chars)
-    assert other.again and [number for number, _ in other.findings] == [1]
+    assert other.again and [number for number, _ in other.items] == [1]
 
 
 def test_a_request_without_figures_is_complete() -> None:

@@ -29,7 +29,15 @@ from sam2_mcp_worker.media.figure_comparison import (
     findings_from,
 )
 from sam2_mcp_worker.pipelines.document_reading import open_document
-from sam2_mcp_worker.pipelines.figure_delivery import Delivery, Place, deliver, from_cursor, in_order, to_cursor
+from sam2_mcp_worker.pipelines.figure_delivery import (
+    Delivery,
+    Numbered,
+    Place,
+    deliver,
+    from_cursor,
+    in_order,
+    to_cursor,
+)
 from sam2_mcp_worker.pipelines.figure_report import write_figure_report
 from sam2_mcp_worker.pipelines.figure_rows import finding_chars
 from sam2_mcp_worker.pipelines.figure_sources import (
@@ -38,12 +46,14 @@ from sam2_mcp_worker.pipelines.figure_sources import (
     ReadFile,
     open_evidence,
     read_file,
+    shown_source,
 )
 from sam2_mcp_worker.pipelines.read_documents import ReadRequest
 from sam2_mcp_worker.pipelines.reading_choice import Mode
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.spending import Usage
+from sam2_mcp_worker.uploads import StoredFile
 
 TOOL = "check_figures"
 # Raise it whenever findings or the cursors that count them mean something else.
@@ -51,6 +61,8 @@ RESULT_VERSION = 1
 # Reading ends so much before the call's end, at most this share of it: comparing and the report need their time.
 COMPARE_S = 4.0
 COMPARE_SHARE = 0.25
+# Opening a file takes tenths of a second; what hangs is killed after a step's time, ten of them after minutes.
+OPEN_S = 5.0
 # 2,000 figures against 20,000 take 20 to 40 s on a quiet core; longer is no comparison any more.
 COMPARE_LIMIT_S = 120.0
 RULE = "figures.evidence"
@@ -83,7 +95,7 @@ class FigureCheck:
     advertisement: ReadFile
     evidence: tuple[ReadFile | FailedFile, ...]
     findings: tuple[FigureFinding, ...] | None
-    delivery: Delivery | None
+    delivery: Delivery[Numbered] | None
     label: VerdictLabel
     report: Artifact | None
     spent: dict[int, Usage]
@@ -97,7 +109,7 @@ async def check_figures(services: Services, request: Request, progress: Progress
         WorkerError: the advertisement or the cursor is wrong, or nothing of the advertisement can be read.
     """
     deadline = current_deadline()
-    opened = await _open(services, request)
+    opened = await _open(services, request, _until(deadline))
     key = cache_key(TOOL, RESULT_VERSION, [one.key for one in opened])
     place = from_cursor(request.cursor, TOOL, key, len(opened))
     read = await _read_all(services, opened, place, deadline, retry=not request.cursor.strip(), progress=progress)
@@ -132,13 +144,30 @@ def _parted(read: Sequence[ReadFile | FailedFile]) -> tuple[ReadFile, tuple[Read
     return advertisement, tuple(evidence)
 
 
-async def _open(services: Services, request: Request) -> list[OpenFile | FailedFile]:
+def _until(deadline: Deadline) -> Deadline:
+    """When reading ends."""
+    return Deadline(deadline.at_s - min(COMPARE_S, COMPARE_SHARE * deadline.remaining_s()), deadline.clock)
+
+
+async def _open(services: Services, request: Request, until: Deadline) -> list[OpenFile | FailedFile]:
     """The advertisement, then the evidence."""
     advertisement = ReadRequest(request.source, request.text, request.pages, request.password, request.mode)
     evidence = [ReadRequest(source, "", "", request.password, request.mode) for source in request.evidence]
     # The advertisement first, by itself: where it is wrong nothing else is worth opening.
     first = await open_document(services, advertisement)
-    return [first, *await asyncio.gather(*(open_evidence(services, one, first.file) for one in evidence))]
+    return [first, *await asyncio.gather(*(_open_in_time(services, one, first.file, until) for one in evidence))]
+
+
+async def _open_in_time(
+    services: Services, request: ReadRequest, advertisement: StoredFile | None, until: Deadline
+) -> OpenFile | FailedFile:
+    """An evidence file; one that hangs whoever opens it costs that file, not the call."""
+    try:
+        async with asyncio.timeout(max(OPEN_S, until.remaining_s())):
+            return await open_evidence(services, request, advertisement)
+    except TimeoutError:
+        late = WorkerError("deadline", "it could not be opened in time", next_step="repeat the call without cursor")
+        return FailedFile(shown_source(request.source), late)
 
 
 async def _read_all(
@@ -150,7 +179,7 @@ async def _read_all(
     retry: bool,
     progress: Progress | None,
 ) -> list[ReadFile | FailedFile]:
-    until = Deadline(deadline.at_s - min(COMPARE_S, COMPARE_SHARE * deadline.remaining_s()), deadline.clock)
+    until = _until(deadline)
     counts: dict[int, tuple[int, int]] = {}
 
     async def read(number: int, one: OpenFile | FailedFile) -> ReadFile | FailedFile:

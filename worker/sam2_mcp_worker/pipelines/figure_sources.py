@@ -16,13 +16,13 @@ from sam2_mcp_worker.cursors import number_ranges
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.fanout import Coverage
-from sam2_mcp_worker.jobs import Progress
+from sam2_mcp_worker.jobs import Job, Progress
 from sam2_mcp_worker.media.file_kinds import KIND_HEAD_BYTES, kind_of
 from sam2_mcp_worker.pipelines.document_reading import open_stored
 from sam2_mcp_worker.pipelines.find_tables import find_tables
 from sam2_mcp_worker.pipelines.page_documents import PdfDocument
 from sam2_mcp_worker.pipelines.page_tables import may_hold_tables, with_tables
-from sam2_mcp_worker.pipelines.read_documents import Document, ReadDocument, ReadRequest
+from sam2_mcp_worker.pipelines.read_documents import NOT_REACHED, Document, ReadDocument, ReadRequest
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.uploads import StoredFile
@@ -93,7 +93,7 @@ async def open_evidence(
             return FailedFile(stored.name, _the_same())
         opened = await _table_file(stored) or await open_stored(services, stored, request)
     except WorkerError as error:
-        return FailedFile(_shown(request.source), error)
+        return FailedFile(shown_source(request.source), error)
     if not isinstance(opened, TableFile) and opened.kind in ("sound", "video"):
         return FailedFile(opened.name, _no_evidence(opened.kind))
     return opened
@@ -133,7 +133,7 @@ async def read_file(
         WorkerError: nothing of it can be read.
     """
     if isinstance(opened, TableFile):
-        return await _read_tables(services, opened)
+        return await _read_tables(services, opened, deadline, retry=retry)
     read = await opened.read(deadline, began_with=began_with, retry=retry, progress=progress)
     reading, notes, found_all = read.reading, read.notes, True
     tables: tuple[Table, ...] = ()
@@ -170,23 +170,31 @@ def _without_rulings(found: Coverage[int, Any]) -> Iterator[str]:
         yield f"the rulings of {_pages(sorted(found.failed))} could not be looked at ({reason})"
 
 
-async def _read_tables(services: Services, opened: TableFile) -> ReadFile:
+async def _read_tables(services: Services, opened: TableFile, deadline: Deadline, *, retry: bool) -> ReadFile:
+    """Ten large workbooks take longer than one call: what is not read by the deadline goes on for the next."""
+
     async def compute() -> dict[str, Any]:
         params = {"path": str(opened.stored.path)}
         timeout_s = services.settings.step_timeout_s
         return await services.decoders.run(opened.task, params, timeout_s=timeout_s, job=opened.key)
 
-    result = await services.cache.get_or_compute(opened.key, compute)
-    tables = tuple(_table(opened.name, table) for table in result["tables"])
+    async def start(job: Job) -> None:
+        job.coverage.mark_done(1, await services.cache.get_or_compute(opened.key, compute))
+
+    async with services.jobs.join(opened.key, (1,), start, retry=retry) as job:
+        await job.wait(deadline)
+        job.raise_error()
+        result: dict[str, Any] | None = job.coverage.done.get(1)
+    tables = tuple(_table(opened.name, table) for table in result["tables"]) if result is not None else ()
     return ReadFile(
         name=opened.name,
         kind="csv" if opened.task == "csv_table" else "xlsx",
         reading=None,
         tables=tables,
-        coverage=Coverage((1,), {1: None}),
-        unread=result["unread"][:MAX_UNREAD_CHARS],
-        whole=True,
-        notes=tuple(result["notes"]),
+        coverage=Coverage((1,), {1: None} if result is not None else {}),
+        unread=result["unread"][:MAX_UNREAD_CHARS] if result is not None else NOT_REACHED,
+        whole=result is not None,
+        notes=tuple(result["notes"]) if result is not None else (),
     )
 
 
@@ -230,7 +238,7 @@ def _pages(numbers: list[int]) -> str:
     return f"page{'s' if len(numbers) > 1 else ''} {number_ranges(numbers)}"
 
 
-def _shown(source: str) -> str:
+def shown_source(source: str) -> str:
     """A name for a source that did not open: never the content that somebody may have pasted."""
-    last = source.strip().replace("\\", "/").rsplit("/", 1)[-1].split("?", 1)[0]
+    last = source.strip().replace("\\", "/").rsplit("/", 1)[-1].split("?", 1)[0].rsplit("@", 1)[-1]
     return last[:60] or "evidence"

@@ -175,7 +175,7 @@ def _model(check: FigureCheck) -> CheckedFigures:
         because=list(check.label.because),
         discretion=[Discretion(id=room.id, what=room.what, may=room.may) for room in check.label.discretion] or None,
         counts=_counts(check),
-        figures=[FigureResult(**figure_row(*one)) for one in (delivery.findings if delivery is not None else ())],
+        figures=[FigureResult(**figure_row(*one)) for one in (delivery.items if delivery is not None else ())],
         not_delivered=delivery.total - delivery.told if delivery is not None else 0,
         notes=_notes(check) or None,
         report=check.report.uri if check.report else None,
@@ -191,9 +191,7 @@ def register(server: MCPServer[Any], services: Services) -> None:
         ctx: Context[Any, Any],
         source: Annotated[str, Field(description="The advertisement: handle, path or https URL")] = "",
         text: Annotated[str, Field(description="Instead of source")] = "",
-        evidence: Annotated[
-            list[str], Field(max_length=MAX_EVIDENCE, description="Sources of what backs it")
-        ] = [],  # noqa: B006 (never changed)
+        evidence: Annotated[list[str], Field(max_length=MAX_EVIDENCE, description="Sources of what backs it")] = [],  # noqa: B006 (never changed)
         pages: Annotated[str, Field(max_length=2000, description="Of the source: '1-3,7'")] = "",
         password: Annotated[str, Field(max_length=1000, description="Of a PDF")] = "",
         mode: ModeArgument = "auto",

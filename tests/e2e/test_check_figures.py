@@ -265,6 +265,26 @@ def test_while_files_are_being_read_there_are_no_figures_and_a_cursor(
     assert second.cursor is None and len(second.findings) == 3
 
 
+def test_large_tables_are_read_on_behind_the_end_of_a_call(worker: RunningWorker, tmp_path: Path) -> None:
+    workbook = simple(tmp_path / "large.xlsx", [*(list(row) for row in FILED), *[["기타", n] for n in range(300)]])
+
+    async def call(seconds: float, cursor: str) -> Any:
+        async def chunks() -> Any:
+            yield workbook.read_bytes()
+
+        stored = await worker.services.uploads.store(chunks(), "large.xlsx")
+        with deadline_scope(Deadline.after(seconds, margin_s=1.0)):
+            return await check_figures(
+                worker.services, Request(text=ADVERTISED, evidence=(stored.handle,), cursor=cursor)
+            )
+
+    first = inside(worker, call(0.0, ""))
+    assert first.findings is None and first.cursor and first.evidence[0].unread == "not reached yet"
+    assert first.evidence[0].coverage.unreached == (1,)
+    second = inside(worker, call(50.0, first.cursor))
+    assert second.cursor is None and [one.state for one in second.findings].count("mismatch") == 1
+
+
 async def test_the_tool_judges_pairs_of_files_as_the_pure_check_judges_their_texts(
     agent: Agent, tmp_path: Path
 ) -> None:

@@ -96,6 +96,42 @@ def test_merged_cells_that_are_no_range_are_passed_over() -> None:
         scan_sheet(io.BytesIO(b"<!DOCTYPE a><a/>"), last_row=9)
 
 
+def test_empty_rows_at_the_end_cost_no_merged_header(workbook: Path, tmp_path: Path) -> None:
+    styled = b'<row r="30"><c r="A30" s="1"/></row></sheetData>'
+    path = rewritten(workbook, tmp_path / "e.xlsx", "sheet1", lambda xml: xml.replace(b"</sheetData>", styled))
+    assert read(path)["tables"] == read(workbook)["tables"]
+
+
+def test_rows_without_numbers_are_counted(workbook: Path, tmp_path: Path) -> None:
+    rows = b"<row><c><v>1</v></c></row><row hidden='1'><c><v>2</v></c></row><row><c><v>3</v></c></row>"
+    result = read(with_sheet_data(workbook, tmp_path / "u.xlsx", rows))
+    assert result["tables"][0]["rows"] == [["1"], [], ["3"]]
+
+
+def test_merged_cells_do_not_multiply_a_text_without_end(
+    workbook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sam2_mcp_worker.media.workbook_child.Room", partial(Room, cells=30))
+    rows = b"".join(b'<row r="%d"><c r="A%d"><v>7</v></c></row>' % (n, n) for n in range(1, 4))
+    merges = b"".join(b'<mergeCell ref="A%d:J%d"/>' % (n, n) for n in range(1, 4))
+    path = with_sheet_data(workbook, tmp_path / "w.xlsx", rows)
+    path = rewritten(
+        path,
+        tmp_path / "x.xlsx",
+        "sheet1",
+        lambda xml: re.sub(rb"<mergeCells.*</mergeCells>", b"<mergeCells>" + merges + b"</mergeCells>", xml),
+    )
+    result = read(path)
+    assert [len(row) for row in result["tables"][0]["rows"]] == [10, 10, 1]
+    assert "merged cells of sheet '보장표'" in result["unread"], "and so nothing of it is a mismatch"
+
+
+@pytest.mark.parametrize("limit", [{"cells": 3}, {"chars": 11}])
+def test_a_file_has_a_bound_of_cells_and_of_characters(limit: dict[str, int]) -> None:
+    room = Room(**limit)
+    assert room.takes(2, 6) and not room.takes(2, 6) and room.takes(1, 5)
+
+
 @pytest.fixture
 def small_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sam2_mcp_worker.media.workbook_child.Room", partial(Room, cells=5, rows=10))

@@ -95,7 +95,8 @@ def _rows(reader: Iterable[list[str]], first_row: int) -> SeparatedValues:
     for row in reader:
         if any(cell.count("\n") > _MAX_CELL_LINES for cell in row):
             raise csv.Error("a quote that does not end")
-        if not room.takes(len(row)):
+        cells = [clipped(cell) for cell in row]
+        if not room.takes(len(cells), sum(map(len, cells))):
             return SeparatedValues(rows, first_row, rows_left_out(first_row + len(rows), "the file"))
-        rows.append([clipped(cell) for cell in row])
+        rows.append(cells)
     return SeparatedValues(rows, first_row, "")

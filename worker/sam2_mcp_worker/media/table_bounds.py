@@ -8,6 +8,8 @@ from dataclasses import dataclass
 MAX_CELLS = 100_000
 # Rows without anything in them count as well: a workbook can claim a million of them.
 MAX_ROWS = 200_000
+# Ten files of it are compared at once, in the server's memory; a tariff has a tenth of that.
+MAX_CHARS = 4_000_000
 # Longer texts in a cell are documents; what names a figure stands at the beginning.
 MAX_CELL_CHARS = 500
 
@@ -18,13 +20,15 @@ class Room:
 
     cells: int = MAX_CELLS
     rows: int = MAX_ROWS
+    chars: int = MAX_CHARS
 
-    def takes(self, cells: int) -> bool:
-        """Whether one more row with so many cells still fits; books it if so."""
-        if self.rows < 1 or self.cells < cells:
+    def takes(self, cells: int, chars: int = 0, *, rows: int = 1) -> bool:
+        """Whether one more row with so many cells, of so many characters in all, still fits; books it if so."""
+        if self.rows < rows or self.cells < cells or self.chars < chars:
             return False
-        self.rows -= 1
+        self.rows -= rows
         self.cells -= cells
+        self.chars -= chars
         return True
 
 
@@ -35,4 +39,5 @@ def clipped(text: str) -> str:
 
 def rows_left_out(first_left_out: int, where: str) -> str:
     """Why a file was not read whole."""
-    return f"{where} from row {first_left_out} on (at most {MAX_CELLS} cells or {MAX_ROWS} rows of a file are read)"
+    most = f"{MAX_CELLS} cells, {MAX_ROWS} rows or {MAX_CHARS} characters"
+    return f"{where} from row {first_left_out} on (at most {most} of a file are read)"

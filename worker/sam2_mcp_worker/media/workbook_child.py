@@ -62,7 +62,7 @@ def workbook_tables(params: dict[str, Any]) -> dict[str, Any]:
             raise
         # openpyxl meets damaged files with whatever exception comes first; none of them is about us.
         except Exception as error:
-            raise damaged(f"{type(error).__name__}: {error}") from error
+            raise damaged(type(error).__name__) from error  # its words may be those of a cell
 
 
 def _check_package(path: Path) -> None:
@@ -151,11 +151,12 @@ class _Reading:
     def add(self, sheet: Any) -> None:
         """Read one sheet."""
         title = str(sheet.title)
-        rows, doubtful = self._rows(sheet, title)
+        rows, doubtful, last_row = self._rows(sheet, title)
         # `_get_source` is the sheet's own part of the package, which the reader offers in no other way.
         with sheet._get_source() as stream:
-            facts = scan_sheet(stream, last_row=len(rows))
-        _spread(rows, doubtful, facts)
+            facts = scan_sheet(stream, last_row=last_row)
+        if not _spread(rows, doubtful, facts, self._room):
+            self.left_out.append(f"what merged cells of sheet {title!r} hold was not repeated for all of them")
         self._hide(rows, facts, title)
         if facts.empty_formulas:
             cells = _listed(facts.empty_formulas)
@@ -163,28 +164,31 @@ class _Reading:
         if any(any(row) for row in rows):
             self.tables.append({"sheet": title, "rows": rows, "doubtful": sorted(doubtful)})
 
-    def _rows(self, sheet: Any, title: str) -> tuple[list[list[str]], set[tuple[int, int]]]:
+    def _rows(self, sheet: Any, title: str) -> tuple[list[list[str]], set[tuple[int, int]], int]:
+        """The rows without empty ones at the end, places of doubtful cells, and how many rows were gone through."""
         sheet.reset_dimensions()  # what a file claims of its size may be wrong, and cells beyond it would be lost
         rows: list[list[str]] = []
         doubtful: set[tuple[int, int]] = set()
         wide: list[int] = []
         for number, row in enumerate(sheet.iter_rows()):
-            if not self._room.takes(sum(cell.value is not None for cell in row)):
+            cells = [
+                shown(cell.value, cell.number_format) if cell.value is not None else None for cell in row[:MAX_COLUMNS]
+            ]
+            texts = [clipped(cell.text) if cell is not None else "" for cell in cells]
+            if not self._room.takes(sum(cell.value is not None for cell in row), sum(map(len, texts))):
                 self.left_out.append(rows_left_out(number + 1, f"sheet {title!r}"))
                 break
             if any(cell.value is not None for cell in row[MAX_COLUMNS:]):
                 wide.append(number + 1)
-            cells = [
-                shown(cell.value, cell.number_format) if cell.value is not None else None for cell in row[:MAX_COLUMNS]
-            ]
             doubtful |= {(number, column) for column, cell in enumerate(cells) if cell is not None and cell.doubtful}
-            rows.append(_trimmed([clipped(cell.text) if cell is not None else "" for cell in cells]))
+            rows.append(_trimmed(texts))
+        last_row = len(rows)
         while rows and not rows[-1]:
             rows.pop()
         if wide:
             what = f"columns after the first {MAX_COLUMNS} in {len(wide)} rows of sheet {title!r}"
             self.left_out.append(f"{what}, from row {wide[0]} on")
-        return rows, doubtful
+        return rows, doubtful, last_row
 
     def _hide(self, rows: list[list[str]], facts: SheetFacts, title: str) -> None:
         """Empty what nobody sees; the places of the rest stay as they are."""
@@ -202,19 +206,24 @@ class _Reading:
             self.notes.append(f"{what} of sheet {title!r} were left out")
 
 
-def _spread(rows: list[list[str]], doubtful: set[tuple[int, int]], facts: SheetFacts) -> None:
-    """Repeat the text of merged cells in every cell that they cover."""
+def _spread(rows: list[list[str]], doubtful: set[tuple[int, int]], facts: SheetFacts, room: Room) -> bool:
+    """Repeat the text of merged cells in every cell that they cover; False where some are too many for the room."""
     for first_row, first_column, last_row, last_column in facts.merges:
         if not 0 < first_row <= len(rows) or not 0 < first_column <= len(rows[first_row - 1]):
             continue
         place = (first_row - 1, first_column - 1)
         text = rows[place[0]][place[1]]
-        for row, column in _covered(first_row, first_column, min(last_row, len(rows)), last_column) if text else ():
+        last_row = min(last_row, len(rows))
+        cells_covered = (last_row - first_row + 1) * (last_column - first_column + 1)
+        if text and not room.takes(cells_covered, cells_covered * len(text), rows=0):
+            return False
+        for row, column in _covered(first_row, first_column, last_row, last_column) if text else ():
             cells = rows[row]
             cells.extend([""] * (column + 1 - len(cells)))
             cells[column] = text
             if place in doubtful:
                 doubtful.add((row, column))
+    return not facts.more_merges
 
 
 def _covered(first_row: int, first_column: int, last_row: int, last_column: int) -> Iterator[tuple[int, int]]:

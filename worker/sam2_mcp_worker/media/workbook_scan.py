@@ -30,6 +30,8 @@ class SheetFacts:
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     empty_formulas: list[str] = field(default_factory=list)
+    more_merges: bool = False
+    """True where only the first of the merged cells are told."""
     whole: bool = True
     """False where the scan stopped at the last row that is read: cells merged in the file are not known then."""
 
@@ -63,6 +65,7 @@ class _Scan:
     def __init__(self, last_row: int) -> None:
         self.facts = SheetFacts()
         self._last_row = last_row
+        self._row_number = 0
         self._cell = ""
         self._has_formula = self._has_value = False
         self.parser = expat.ParserCreate(namespace_separator=" ")
@@ -73,7 +76,7 @@ class _Scan:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(" ")[2]
         if tag == "c":
-            self._cell = attributes.get("r", "")
+            self._cell = attributes.get("r", "") or f"one in row {self._row_number}"
             self._has_formula = self._has_value = False
         elif tag == "f":
             self._has_formula = True
@@ -84,11 +87,12 @@ class _Scan:
         elif tag == "col" and attributes.get("hidden") in ("1", "true"):
             first, last = _number(attributes.get("min")), _number(attributes.get("max"))
             self.facts.hidden_columns.update(range(max(1, first), min(last, _MAX_COLUMN) + 1))
-        elif tag == "mergeCell" and len(self.facts.merges) < MAX_MERGES:
+        elif tag == "mergeCell":
             self._merge(attributes.get("ref", ""))
 
     def _row(self, attributes: dict[str, str]) -> None:
-        number = _number(attributes.get("r"))
+        # Some programs do not number their rows.
+        number = self._row_number = _number(attributes.get("r")) or self._row_number + 1
         if number > self._last_row:
             self.facts.whole = False
             self.parser.StartElementHandler = self.parser.EndElementHandler = None
@@ -112,7 +116,9 @@ class _Scan:
             return
         first_row, last_row = int(match[2]), int(match[4])
         first_column, last_column = _column(match[1]), _column(match[3])
-        if 0 < (last_row - first_row + 1) * (last_column - first_column + 1) <= MAX_MERGED_CELLS:
+        if len(self.facts.merges) == MAX_MERGES:
+            self.facts.more_merges = True
+        elif 0 < (last_row - first_row + 1) * (last_column - first_column + 1) <= MAX_MERGED_CELLS:
             self.facts.merges.append((first_row, first_column, last_row, last_column))
 
 

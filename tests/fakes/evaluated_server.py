@@ -18,12 +18,19 @@ def facts(fault: str, arguments: Message) -> Message:
         "file": "another.pdf" if fault == "other_file" else source,
         "label": "conditional",
         "coverage": {"total": 2, "done": 2, "failed": [], "unreached": []},
-        "phrases": [{"phrase": "예금자보호", "state": "missing"}, {"phrase": "청약 철회", "state": "present"}],
+        "phrases": [
+            {"phrase": "예금자보호", "state": "missing", "verdict": "not_met"},
+            {"phrase": "청약 철회", "state": "present"},
+        ],
     }
     if fault == "endless":
         result["cursor"] = "more"
     if fault == "two_pages" and "cursor" not in arguments:
-        result |= {"cursor": "c1", "label": "none", "phrases": [{"phrase": "민원", "state": "review"}]}
+        result |= {
+            "cursor": "c1",
+            "label": "none",
+            "phrases": [{"phrase": "민원", "state": "review", "verdict": "review"}],
+        }
     if fault == "nameless":
         del result["file"]
     return result

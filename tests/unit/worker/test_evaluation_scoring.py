@@ -69,7 +69,17 @@ def test_nothing_to_score_is_no_score() -> None:
     assert not result.whole
     silent = score([Case(id="ad", input="x")], [run(1, None)])
     assert (silent.agreement, silent.recall, silent.precision) == (None, None, None)
-    assert score([CASE], [run(1, "approve", listed=False)]).recall is None
+    unread = score([CASE], [run(1, "conditional", listed=False)])
+    assert unread.recall is None and unread.cases[0].unlisted == 1
+    assert unread.whole and not unread.flawless  # what was found is not known
+
+
+def test_repeats_that_are_all_alike_prove_no_more_than_their_cases() -> None:
+    one_run, four_cases = rate([[(9, 9)]]), rate([[(3, 3)] * 50] * 4)
+    assert one_run is not None and (one_run.low, one_run.high) == wilson(1, 1)
+    assert four_cases is not None and (four_cases.low, four_cases.high) == wilson(4, 4)
+    never = rate([[(0, 2)] * 10])
+    assert never is not None and (never.low, never.high) == wilson(0, 10)
 
 
 def test_one_finding_stands_for_one() -> None:

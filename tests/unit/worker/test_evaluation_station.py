@@ -63,6 +63,7 @@ async def test_a_cursor_is_followed_and_the_last_label_counts(station: StationCl
     ("fault", "code"),
     [
         ("other_file", "wrong_input"),
+        ("nameless", "input_not_confirmed"),
         ("other_tools", "tools_missing"),
         ("silent", "timeout"),
         ("exits", "timeout"),
@@ -102,15 +103,14 @@ async def test_a_cursor_without_end_is_a_fault(
         await evaluated(station, tmp_path, "endless")
 
 
-async def test_a_result_that_names_no_file_and_a_call_without_rules_are_told(
+async def test_a_call_with_rules_of_its_own_about_no_source_of_the_case_is_told(
     station: StationClient, tmp_path: Path
 ) -> None:
-    outcome = await evaluated(station, tmp_path, "nameless")
-    assert len(outcome.notes) == 1 and "does not name its file" in outcome.notes[0]
     rules = [ObserveRule(each="phrases", kind="{state}", about="{phrase}")]
     calls = [Call(tool="check_phrases", arguments={"source": "plain"}, observe=rules)]
     outcome = await evaluated(station, tmp_path, "healthy", Case(id="all", calls=calls))
     assert outcome.findings == (Observed("missing", "예금자보호"), Observed("present", "청약 철회"))
+    assert len(outcome.notes) == 1 and "was not compared" in outcome.notes[0]
 
 
 async def test_a_station_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -45,6 +45,11 @@ def test_an_empty_list_is_the_claim_that_there_are_none() -> None:
 def test_the_form_repeated_before_the_answer_is_not_the_answer() -> None:
     assert read_verdict(ANSWER_FORM + OPINION + block(label="conditional")).label == "conditional"
     assert refusal(ANSWER_FORM + OPINION) == "verdict_without_label"
+    asked = "Please review." + ANSWER_FORM
+    for text in (asked, "", asked + "\n" + "Done."):  # neither the form nor the block is an opinion
+        with pytest.raises(RefusedRun) as caught:
+            read_verdict(text + block(label="approve", findings=[{"kind": "k", "about": "x" * 300}]), asked)
+        assert caught.value.code == "verdict_too_short"
 
 
 @pytest.mark.parametrize("text", ["", "승인", "판정: 승인", " \n" * 1000 + "판정: 승인", "x" * (MIN_VERDICT_CHARS - 1)])

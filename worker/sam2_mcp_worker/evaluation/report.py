@@ -146,6 +146,7 @@ def _case(case: CaseScore, runs: Sequence[RunRecord]) -> str:
     good = case.scored == case.attempts and case.attempts > 0
     meta = [] if case.steady is None else [f"most frequent label in {case.steady:.0%} of the runs"]
     meta += [f"{case.undone} runs with work undone"] if case.undone else []
+    meta += [f"{case.unlisted} runs that list no findings and are in no figure about them"] if case.unlisted else []
     return CASE.substitute(
         id=text_html(case.id),
         chip=f'<span class="chip {"done" if good else "failed"}">{case.scored} / {case.attempts}</span>',

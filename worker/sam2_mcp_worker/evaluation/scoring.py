@@ -66,7 +66,10 @@ class Confused:
 
 @dataclass(frozen=True, slots=True)
 class CaseScore:
-    """One case over its repeats. `steady` is the share of its runs that gave its most frequent label."""
+    """One case over its repeats. `steady` is the share of its runs that gave its most frequent label.
+
+    `unlisted` runs were asked for findings and listed none that could be read, so that they are in no figure of them.
+    """
 
     id: str
     expected: str | None
@@ -81,6 +84,7 @@ class CaseScore:
     findings: tuple[FindingScore, ...]
     false: tuple[FalseFinding, ...]
     undone: int
+    unlisted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,8 @@ class Score:
     def flawless(self) -> bool:
         """Whether every run counts and said what was expected, no more and no less."""
         rates = (self.agreement, self.recall, self.precision)
-        return self.whole and all(rate is None or rate.hits == rate.total for rate in rates)
+        listed = not any(case.unlisted for case in self.cases)
+        return self.whole and listed and all(rate is None or rate.hits == rate.total for rate in rates)
 
 
 @dataclass(slots=True)
@@ -212,6 +217,7 @@ def _case_score(case: Case, runs: Sequence[RunRecord], tally: _Tally) -> CaseSco
         ),
         tuple(FalseFinding(one.kind, one.about, count) for one, count in sorted(tally.false.items())),
         sum(bool(run.undone) for run in counted),
+        sum(run.findings is None for run in counted) if case.findings or not case.calls else 0,
     )
 
 
@@ -228,15 +234,20 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
 def rate(groups: Sequence[Sequence[tuple[int, int]]]) -> Rate | None:
     """A share over cases and their runs, each run with hits and total; None where there is nothing to count.
 
-    Repeats of one case are no independent trials. The interval is the wider, on each side, of Wilson's over all counts
-    and of a bootstrap that draws whole cases, then runs of them; its random numbers are always the same.
+    Findings of one run and repeats of one case are no independent trials. Where runs differ the interval is the wider,
+    on each side, of Wilson's over all counts and of a bootstrap that draws whole cases, then runs of them; its random
+    numbers are always the same. Where they do not, nothing can be drawn: it is Wilson's over the cases, of one case
+    over its runs.
     """
     groups = [runs for group in groups if (runs := [run for run in group if run[1]])]
     hits, total = sum(run[0] for group in groups for run in group), sum(run[1] for group in groups for run in group)
     if not total:
         return None
     low, high = wilson(hits, total)
-    if 0 < hits < total:
+    if hits in (0, total):
+        trials = len(groups) if len(groups) > 1 else len(groups[0])
+        low, high = wilson(trials if hits else 0, trials)
+    else:
         random = Random(total)  # noqa: S311 (no secret)
         drawn = sorted(_resampled(groups, random) for _ in range(RESAMPLES))
         cut = round(RESAMPLES * (1 - CONFIDENCE) / 2)

@@ -95,11 +95,15 @@ class _Run:
     def _check_echo(self, call: Call, facts: Mapping[str, Any]) -> None:
         asked = SOURCE_ARGUMENT.fullmatch(str(call.arguments.get("source", "")))
         if asked is None:
+            if {"source", "text"} & call.arguments.keys():
+                self._notes.append(
+                    f"{call.tool}: not about a source of the case, so whose answer it is was not compared"
+                )
             return
         echo, expected = facts.get("file"), self._names[asked[1]]
         if echo is None:
-            self._notes.append(f"{call.tool}: the result does not name its file, so nothing proves whose it is")
-        elif echo != expected:
+            raise RefusedRun("input_not_confirmed", f"{call.tool}: the result does not name its file")
+        if echo != expected:
             raise RefusedRun("wrong_input", f"{call.tool} answered about {str(echo)[:100]!r}, asked was {expected!r}")
 
     def outcome(self) -> Outcome:

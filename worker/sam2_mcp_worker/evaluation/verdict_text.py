@@ -50,13 +50,15 @@ class Verdict:
     run_ids: frozenset[str] = frozenset()
 
 
-def read_verdict(text: str) -> Verdict:
-    """The verdict in an answer.
+def read_verdict(text: str, asked: str = "") -> Verdict:
+    """The verdict in an answer to `asked`: what it repeats of that, and its block, are no words of its own.
 
     Raises:
         RefusedRun: `verdict_too_short`, `verdict_without_label` or `verdict_ambiguous`.
     """
-    length = len(re.sub(r"\s+", " ", text).strip())
+    repeated = {line.strip() for line in asked.splitlines()}
+    own = [line for line in FENCED.sub("", text).splitlines() if line.strip() not in repeated]
+    length = len(re.sub(r"\s+", " ", "\n".join(own)).strip())
     if length < MIN_VERDICT_CHARS:
         raise RefusedRun("verdict_too_short", f"{length} characters, at least {MIN_VERDICT_CHARS} make a verdict")
     blocks = list(_blocks(text))

@@ -90,7 +90,7 @@ class _Run:
 
     async def _judge(self, events: RunEvents) -> Outcome:
         events.check_whole()
-        verdict = read_verdict(events.text)
+        verdict = read_verdict(events.text, self._input)
         if strangers := verdict.run_ids - {self._run_id}:
             raise RefusedRun("streams_mixed", f"the answer says that it belongs to run {min(strangers)[:80]!r}")
         logged = await self._check_echo()

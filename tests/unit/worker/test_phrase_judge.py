@@ -139,7 +139,7 @@ def test_what_only_lines_apart_make_together_is_for_a_person() -> None:
     )
     for apart in (page(*texts), page(*(line(text) for text in texts))):
         finding = judged(LIMITED, apart)
-        assert finding.state == "review" and len(finding.lines) > 1
+        assert finding.state == "review" and finding.lines
 
 
 def test_a_word_of_the_next_sentence_turns_nothing() -> None:
@@ -292,10 +292,10 @@ def test_any_phrase_in_any_lines_has_one_finding_that_agrees_with_itself(phrase:
     assert bool(finding.lines) == (finding.state in ("present", "altered", "review") and finding.source is not None)
     assert finding.reason or finding.state == "present"
     assert finding.further_places >= 0 and finding.rests_on == tuple(range(1, len(pages) + 1))
-    everything = "".join(letters(text) for lines in pages for text in lines)
+    texts = ["".join(letters(text) for text in lines) for lines in pages]
     if finding.state == "missing":
-        assert everything and letters(phrase) not in everything
-    if not everything:
+        assert any(texts) and not any(letters(phrase) in text for text in texts)
+    if not any(texts):
         assert finding.state == "cannot_tell"
 
 

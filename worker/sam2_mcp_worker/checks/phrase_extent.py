@@ -20,9 +20,9 @@ _STRONG_LETTERS = 4
 _CHANCE_LETTERS = 8
 # So many of its last letters tell where a phrase ends ("ㅂ니다").
 _TAIL_LETTERS = 5
-# Of the letters of a line at the edge of a place more than half are the phrase: with 45 % of the syllables misread two
-# thirds are, of another text a third and up to a half.
-_LINE_SHARE = 0.55
+# Of the letters of a line at the edge of a place this share is the phrase's, two and more in a row: of its own lines
+# half with 45 % of the syllables misread, of another text a sixth.
+_LINE_SHARE = 0.35
 
 
 def extent_of(wanted: str, page: LetterLines, place: Place) -> tuple[int, int]:
@@ -49,7 +49,7 @@ def _trimmed(wanted: str, around: str, start: int) -> tuple[int, int]:
 
 
 def _without_strange_lines(wanted: str, page: LetterLines, start: int, end: int) -> tuple[int, int]:
-    """The stretch without its first and last line where little of those is the phrase's: a headline above it."""
+    """The stretch without lines at its ends of which little is the phrase's, as a headline above it."""
     first, last = page.line_of(start), page.line_of(end - 1)
     if first == last:
         return start, end
@@ -58,15 +58,17 @@ def _without_strange_lines(wanted: str, page: LetterLines, start: int, end: int)
     first_share = _equal(ops, 0, head - start) / (head - start)
     last_share = _equal(ops, tail - start, end - start) / (end - tail)
     ending = ops[-1].dest_end - max(ops[-1].dest_start, tail - start) if ops else 0  # "|않습니다" for "|됩니다"
-    cut_last = last_share < _LINE_SHARE and ending < _STRONG_LETTERS
-    if first_share >= _LINE_SHARE:
-        return start, tail if cut_last else end
-    return head, tail if cut_last and tail > head else end
+    if first_share < _LINE_SHARE:
+        return _without_strange_lines(wanted, page, head, end)
+    if last_share < _LINE_SHARE and ending < _STRONG_LETTERS:
+        return _without_strange_lines(wanted, page, start, tail)
+    return start, end
 
 
 def _equal(ops: Sequence[Opcode], first: int, last: int) -> int:
-    """How many letters from `first` to before `last` of the place are the phrase's."""
-    return sum(max(0, min(op.dest_end, last) - max(op.dest_start, first)) for op in ops)
+    """How many letters from `first` to before `last` of the place are the phrase's; single ones may be chance."""
+    pairs = [op for op in ops if op.dest_end - op.dest_start > 1]
+    return sum(max(0, min(op.dest_end, last) - max(op.dest_start, first)) for op in pairs)
 
 
 def _end(rest: str, around: str, begin: int) -> int:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sam2_mcp_worker.checks.illegible import illegible_parts
 from sam2_mcp_worker.checks.reading import Box, Kind, ReadLine, ReadPage, Unread
 from sam2_mcp_worker.checks.reading import Reading as DocumentReading
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.engines.ports import Wanted
 from sam2_mcp_worker.fanout import Coverage
 from sam2_mcp_worker.jobs import Progress
+from sam2_mcp_worker.media.pdf import DEFAULT_PX_PER_PT
 from sam2_mcp_worker.pipelines.delivery import MODELS
 from sam2_mcp_worker.pipelines.image_facts import ImageFacts
 from sam2_mcp_worker.pipelines.page_readers import provider_identity
@@ -77,13 +79,10 @@ def _pdf_page(number: int, coverage: Coverage[int, Any]) -> ReadPage:
     result = coverage.done.get(number)
     if result is None:
         return ReadPage(number, "unreached", reason=NOT_REACHED)
-    return ReadPage(
-        number,
-        "done",
-        tuple(_pdf_line(line) for line in result["lines"]),
-        tuple(Unread(UNREAD_INK, _box(box)) for box in result["undetected_ink"]),
-        (result["width_pt"], result["height_pt"]),
-    )
+    lines = tuple(_pdf_line(line) for line in result["lines"])
+    ink = (Unread(UNREAD_INK, _box(box)) for box in result["undetected_ink"])
+    unread = (*ink, *illegible_parts(lines, DEFAULT_PX_PER_PT))
+    return ReadPage(number, "done", lines, unread, (result["width_pt"], result["height_pt"]))
 
 
 def _pdf_line(line: dict[str, Any]) -> ReadLine:
@@ -162,7 +161,7 @@ def _picture_page(picture: PictureJob, coverage: Coverage[int, Any], merged: Pic
         ReadLine(line.text, "ocr", _box(line.box_xyxy_px), line.height_px or None, line.confidence)
         for line in merged.lines
     )
-    unread = tuple(_unread(picture, coverage, merged))
+    unread = (*_unread(picture, coverage, merged), *illegible_parts(lines))
     if coverage.done:
         return ReadPage(1, "done", lines, unread, size)
     reasons = sorted({error.reason for error in coverage.failed.values()})

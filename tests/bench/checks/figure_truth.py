@@ -7,6 +7,7 @@ Twenty made-up advertisements and their evidence (figure_pairs.py; a share of th
 text and as pictures: 150 dpi, JPEG 60, and a bad copy (75 dpi enlarged, JPEG 40). `--quick` leaves the pictures out.
 A figure of a picture has the truth of the printed line in whose place it was read; where it has another value, or the
 line another number of figures, it is `misread` (or `misread wrong` where a figure of that line is printed wrong).
+`same` are the figures of the text against evidence that was read from the picture of the very same lines.
 Bounds: no `mismatch` of what is printed right, misread or not, none of what the evidence is silent about, and no
 `match` of what is printed wrong.
 """
@@ -29,7 +30,7 @@ from tests.bench.claude.command import finish, options
 from tests.bench.ocr import pages
 from tests.bench.ocr.pages import A4_PX, Page, Rect, Writer
 
-from sam2_mcp_worker.checks.figure_compare import FigureFinding, compare_figures
+from sam2_mcp_worker.checks.figure_compare import Evidence, FigureFinding, compare_figures
 from sam2_mcp_worker.checks.figures import Figure, figures_of
 from sam2_mcp_worker.checks.reading import Reading
 from sam2_mcp_worker.engines import local_ocr_child
@@ -38,7 +39,8 @@ from sam2_mcp_worker.settings import Settings
 
 Seen = Callable[[Page], Page]
 STATES = ("match", "mismatch", "cannot_compare")
-TRUTHS = ("backed", "wrong", "silent", "misread", "misread wrong")
+TRUTHS = ("backed", "wrong", "silent", "misread", "misread wrong", "same")
+_RIGHT = {("backed", "match"), ("same", "match"), ("wrong", "mismatch"), ("silent", "cannot_compare")}
 # Confidences of OCR for which the share of misread figures is told.
 BINS = (0.0, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.01)
 
@@ -74,10 +76,19 @@ def as_picture(made: Pair, outcome: Outcome, seen: Seen, kept: Path | None) -> N
         _count(outcome, made, truth, finding)
 
 
+def against_own_picture(made: Pair, outcome: Outcome, seen: Seen, kept: Path | None) -> None:
+    """The advertisement's text against evidence that was read by OCR: a picture of the same lines."""
+    page, _ = _page(made)
+    reading = read_by_ocr(Leaflet(made.seed, (page,), (), ()), seen, kept)
+    evidence = [Evidence("picture", figures_of(reading))]
+    for finding in compare_figures(figures_of(made.advertisement), evidence):
+        _count(outcome, made, "same", finding)
+
+
 def _count(outcome: Outcome, made: Pair, truth: str, finding: FigureFinding) -> None:
     outcome.counts[truth, finding.state] += 1
     said = (truth, finding.state)
-    if said not in {("backed", "match"), ("wrong", "mismatch"), ("silent", "cannot_compare")}:
+    if said not in _RIGHT:
         figure = finding.figure
         outcome.wrong.append(
             f"{outcome.name} {made.seed} {truth} -> {finding.state}: {figure.text} {figure.label}: {finding.reason}"
@@ -169,6 +180,7 @@ def main() -> int:
         outcomes.append(Outcome(name))
         for one in made:
             as_picture(one, outcomes[-1], seen, arguments.kept)
+            against_own_picture(one, outcomes[-1], seen, arguments.kept)
     if arguments.wrong:
         print("\n".join(line for outcome in outcomes for line in outcome.wrong))
     return finish(arguments, _data(outcomes), shown(outcomes), [line for one in outcomes for line in one.short_of()])

@@ -221,6 +221,18 @@ def test_a_condition_matches_where_its_premium_does_and_only_there() -> None:
     assert wrong.state == "cannot_compare"
 
 
+def test_a_condition_for_which_the_evidence_has_other_values_is_no_mismatch() -> None:
+    for line in ("50세 남성 월보험료 12,300원", "월보험료 12,300원 (50세 남성)"):
+        given_evidence = [text_evidence("40세 남성 월보험료 12,300원", "30세 여성 월보험료 9,800원")]
+        found = compare_figures(figures_of(reading_of([line])), given_evidence)
+        assert {finding.state for finding in found} == {"cannot_compare"}, line
+    ages = Table("료.csv", (("가입나이", "보험료"), ("30세", "9,800원"), ("40세", "12,300원")))
+    finding = judged("가입나이 65세까지", evidence(ages))
+    assert finding.state == "cannot_compare" and "condition of other figures" in finding.reason
+    across = Table("료.csv", (("구분", "가입나이 30세", "가입나이 40세"), ("보험료", "9,800원", "12,300원")))
+    assert judged("가입나이 65세", evidence(across)).state == "cannot_compare"
+
+
 def test_no_pair_of_advertisement_and_evidence_has_a_false_mismatch_or_a_false_match() -> None:
     found = counts([pair(seed) for seed in range(PAIRS)])
     assert found["backed", "mismatch"] == found["silent", "mismatch"] == 0

@@ -156,6 +156,8 @@ def _own_hindrance(figure: Figure) -> str:
         return f"of the advertisement's figure {figure.unsure}"
     if figure.kind == "number":
         return "it has no unit"
+    if figure.of_a_value:
+        return "it is a condition of another figure"
     if figure.unit in _NAMING:
         return "it may name one of several"
     if figure.kind == "amount" and {"월", "연"} & set(figure.per) and not figure.conditions:
@@ -167,6 +169,8 @@ def _their_hindrance(figure: Figure, same: Sequence[_Candidate], candidates: Seq
     doubtful = next((one.figure for one in candidates if one.level >= Likeness.NAMED and one.figure.doubt), None)
     if doubtful is not None:
         return f"{doubtful.text} in the evidence cannot be read with certainty ({doubtful.doubt})"
+    if any(one.figure.of_a_value for one in same):
+        return "in the evidence that is a condition of other figures"
     note = next((one.note for one in same if one.verdict == "unclear"), "")
     unsure = next((one.figure for one in same if one.figure.unsure), None)
     if note:

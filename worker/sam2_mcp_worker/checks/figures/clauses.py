@@ -61,7 +61,8 @@ class Clause:
     """Context of one figure: phrases that name it, weaker ones, what it is counted by, conditions beside it.
 
     `behind` is what stands right behind it ("10% 할인"); it is part of one of the others as well. `named` is false
-    where nothing in front of the figure names it, so that a name may stand beside or above the line.
+    where nothing in front of the figure names it, so that a name may stand beside or above the line. `of_a_value` is
+    true of a figure that is itself a condition of a value in its sentence: the age of a premium.
     """
 
     label: tuple[str, ...]
@@ -70,6 +71,7 @@ class Clause:
     conditions: tuple[str, ...] = ()
     named: bool = True
     behind: str = ""
+    of_a_value: bool = False
 
     def named_by(self, phrases: tuple[str, ...]) -> Clause:
         """The same with phrases from elsewhere that name it, which come first."""
@@ -140,7 +142,13 @@ class _Line:
             label, behind = ((*label, behind) if named else (behind, *label)), ""
         around = (behind,) if behind else ()
         return Clause(
-            label, around, () if form.per else per_of(label), self._beside(form, ended=bool(ending)), named, tail
+            label=label,
+            around=around,
+            per=() if form.per else per_of(label),
+            conditions=self._beside(form, ended=bool(ending)),
+            named=named,
+            behind=tail,
+            of_a_value=_is_condition(form, self._text) and self._has_value(form),
         )
 
     def _first_of_run(self, number: int) -> Form:
@@ -181,13 +189,20 @@ class _Line:
         told = self._words(end, stop)
         return f"{told} {self._words(*bracket.span(1))}".strip() if bracket else told
 
+    def _sentence(self, form: Form) -> tuple[int, int]:
+        hard = [match for match in self._breaks if not match["soft"]]
+        start = max((match.end() for match in hard if match.end() <= form.start), default=0)
+        return start, min((match.start() for match in hard if match.start() >= form.end), default=len(self._text))
+
+    def _has_value(self, form: Form) -> bool:
+        start, end = self._sentence(form)
+        return any(start <= one.start and one.end <= end for one in self._values)
+
     def _beside(self, form: Form, *, ended: bool) -> tuple[str, ...]:
         """Conditions between the values before and behind a figure, in its sentence."""
-        start = max((one.end for one in self._values if one.end <= form.start), default=0)
-        end = min((one.start for one in self._values if one.start >= form.end), default=len(self._text))
-        hard = [match for match in self._breaks if not match["soft"]]
-        start = max([start, *(match.end() for match in hard if match.end() <= form.start)])
-        end = min([end, *(match.start() for match in hard if match.start() >= form.end)])
+        start, end = self._sentence(form)
+        start = max([start, *(one.end for one in self._values if one.end <= form.start)])
+        end = min([end, *(one.start for one in self._values if one.start >= form.end)])
         others = (one for one in self._conditions if one is not form and start <= one.start and one.end <= end)
         told = (one for one in others if not (ended and _ENDING.match(self._text, one.end)))
         return tuple(condition(one) for one in itertools.islice(told, MAX_CONDITIONS))

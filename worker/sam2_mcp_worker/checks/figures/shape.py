@@ -33,7 +33,7 @@ class Figure:
     context. `near` is false where the label comes from a line above, which may belong to something else. `doubt` keeps
     a figure from being compared, `unsure` (read with little confidence, heard, rounded for display) only from being
     told to be wrong. `conditions` are the figures beside it on which it depends ("40세"),
-    `behind` the words right behind it ("할인"), which are among the others too.
+    `behind` the words right behind it ("할인"), which are among the others too. `of_a_value`: it is such a condition.
     """
 
     text: str
@@ -51,6 +51,7 @@ class Figure:
     unsure: str = ""
     conditions: tuple[str, ...] = ()
     behind: str = ""
+    of_a_value: bool = False
 
     @property
     def value(self) -> str:
@@ -76,4 +77,5 @@ def figure_of(form: Form, clause: Clause, place: Place, *, near: bool = True, un
         unsure=unsure,
         conditions=clause.conditions,
         behind=clause.behind,
+        of_a_value=clause.of_a_value,
     )

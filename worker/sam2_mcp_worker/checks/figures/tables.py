@@ -46,6 +46,12 @@ class _Cells:
         self._table = table
         self._texts = [[normalised(text.strip()) for text in row] for row in table.rows]
         self._forms = [[[form for form, _ in _read(text)] for text in row] for row in self._texts]
+        self._last_values = {  # by column, the row of its last value
+            column: row
+            for row, cells in enumerate(self._forms)
+            for column in range(len(cells))
+            if self._is_value(row, column)
+        }
         titled = self._count_titles()
         self._headers = range(titled, self._end_of_headers(titled))
         titles = (normalised(table.title), *(text for row in self._texts[:titled] for text in row[:1]))
@@ -88,6 +94,7 @@ class _Cells:
                 per=inner.per or per_of(outer),
                 conditions=inner.conditions + given,
                 behind=inner.behind,
+                of_a_value=inner.of_a_value or (form.kind not in _CELL_KINDS and self._heads_values(row, column)),
             )
             yield figure_of(self._with_unit(form, headers, names), clause, place, unsure=unsure)
 
@@ -109,6 +116,13 @@ class _Cells:
             if text and not self._is_value(row, left):
                 (names if len(text) <= NAME_LETTERS else describing).append(_said(text))
         return names, describing
+
+    def _heads_values(self, row: int, column: int) -> bool:
+        """Whether a cell is a choice for values to its right, or below it where its row has no values."""
+        cells = range(len(self._texts[row]))
+        if any(self._is_value(row, at) for at in cells):
+            return any(self._is_value(row, at) for at in cells if at > column)
+        return self._last_values.get(column, row) > row
 
     def _column_headers(self, row: int, column: int) -> list[str]:
         return [
@@ -134,14 +148,11 @@ class _Cells:
 
     def _is_header(self, row: int) -> bool:
         """Names, or terms and ages to choose from ("30세", "40세"); "가입나이 | 20~60세" is a name with its value."""
-        with_forms = [column for column, forms in enumerate(self._forms[row]) if forms]
-        kinds = {self._forms[row][column][0].kind for column in with_forms}
-        pure = all(self._is_one_form(row, column) for column in with_forms)
-        return not with_forms or (len(with_forms) >= 2 and len(kinds) == 1 and pure and kinds.isdisjoint(_CELL_KINDS))
-
-    def _is_one_form(self, row: int, column: int) -> bool:
-        forms, text = self._forms[row][column], self._texts[row][column]
-        return len(forms) == 1 and len(text) - len(forms[0].text) <= len("만 ")
+        cells = [(text, forms) for text, forms in zip(self._texts[row], self._forms[row], strict=True) if forms]
+        kinds = {forms[0].kind for _, forms in cells}
+        rests = {text.replace(forms[0].text, "").strip("만 ") for text, forms in cells}
+        choices = len(cells) >= 2 and len(kinds) == len(rests) == 1 and all(len(forms) == 1 for _, forms in cells)
+        return not cells or (choices and kinds.isdisjoint(_CELL_KINDS))
 
     def _names_all(self, row: int) -> bool:
         """Whether one text fills a row of several columns, and is no value."""

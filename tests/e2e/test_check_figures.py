@@ -236,6 +236,8 @@ async def test_the_figures_of_an_advertisement_are_boxed_on_its_pages(
     x0, y0, x1, y1 = first["box_xyxy"]
     assert 0 < x0 < x1 < 600 and 0 < y0 < y1 < 200
     assert result["file"] == "filed.pdf" and result["coverage"]["total"] == 2
+    *_, part = await agent.follow(TOOL, source=handle, evidence=[filed], pages="1")
+    assert part["unread"] == "page 2 not asked for" and part["counts"]["mismatch"] == 1
     report = httpx.get(
         f"{worker.base_url}/artifacts/{result['report'].removeprefix('artifact://')}", headers=worker.headers
     )

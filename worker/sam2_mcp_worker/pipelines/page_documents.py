@@ -19,7 +19,7 @@ from sam2_mcp_worker.pipelines.image_facts import ImageFacts
 from sam2_mcp_worker.pipelines.page_readers import provider_identity
 from sam2_mcp_worker.pipelines.pdf_job import PdfPages, choice_of
 from sam2_mcp_worker.pipelines.picture_job import PictureJob, picture_of
-from sam2_mcp_worker.pipelines.read_documents import NOT_REACHED, UNREAD_INK, ReadDocument, settled_parts
+from sam2_mcp_worker.pipelines.read_documents import NOT_ASKED, NOT_REACHED, UNREAD_INK, ReadDocument, settled_parts
 from sam2_mcp_worker.pipelines.read_picture import PictureReading, in_reading_order
 from sam2_mcp_worker.pipelines.reading_choice import Mode
 from sam2_mcp_worker.result_cache import cache_key
@@ -67,7 +67,13 @@ class PdfDocument:
             await job.wait_telling(deadline, progress)
             job.raise_error()
             coverage, spent = settled_parts(job), job.spent.take()
-        reading = DocumentReading("pdf", "pt", tuple(_pdf_page(number, coverage) for number in coverage.items))
+        asked = {number: _pdf_page(number, coverage) for number in coverage.items}
+        # What nobody asked for was not read: a phrase may stand there, and pages around it are no neighbours.
+        pages = (
+            asked.get(number) or ReadPage(number, "unreached", reason=NOT_ASKED)
+            for number in range(1, self.pages.page_count + 1)
+        )
+        reading = DocumentReading("pdf", "pt", tuple(pages))
         return ReadDocument(
             self, reading, coverage, choice.engine, choice.notes, began_with=choice.model, spent=spent, unit="page"
         )
@@ -87,8 +93,9 @@ def _pdf_page(number: int, coverage: Coverage[int, Any]) -> ReadPage:
 
 def _pdf_line(line: dict[str, Any]) -> ReadLine:
     # Of a line in several sizes the smallest counts: that is what a reader has to be able to read.
-    height = line.get("min_size_pt", line["size_pt"])
-    return ReadLine(line["text"], line["source"], _box(line["box_xyxy_pt"]), height, line.get("confidence"))
+    usual = line["size_pt"]
+    height, box = line.get("min_size_pt", usual), _box(line["box_xyxy_pt"])
+    return ReadLine(line["text"], line["source"], box, height, line.get("confidence"), usual_height=usual)
 
 
 def _box(values: Any) -> Box:

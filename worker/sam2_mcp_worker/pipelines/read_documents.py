@@ -21,6 +21,7 @@ from sam2_mcp_worker.uploads import StoredFile
 
 UNREAD_INK = "it looks like text, and nobody could read it"
 NOT_REACHED = "not reached yet"
+NOT_ASKED = "not asked for"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ async def test_boxes_of_turned_and_cropped_pages_lie_where_the_picture_shows_the
     (line,) = page.lines
     assert page.rotation_deg == rotation
     assert (page.width_pt, page.height_pt) == (300, 300)
-    assert line.text == "HHHHHH"
+    assert (line.text, line.level) == ("HHHHHH", rotation == 0)
     assert line.size_pt == pytest.approx(24)
     ink = dark_box(await desk.render(data, 2.0))
     box = [side * 2 for side in line.box_xyxy_pt]

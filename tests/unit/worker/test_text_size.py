@@ -93,6 +93,17 @@ def test_near_the_minimum_a_measured_height_is_for_a_person_and_a_stated_one_is_
     ]
 
 
+def test_a_mark_in_small_letters_makes_no_line_too_small_and_no_headline_smaller():
+    marked = dataclasses.replace(line(4.0), usual_height=9.0)
+    (found,) = judged(rules(min_height_pt=6.0), reading(marked))
+    assert found.verdict == "review" and "most letters of the line are 9.0 pt" in found.what
+    assert (
+        judged(rules(min_height_pt=6.0), reading(dataclasses.replace(marked, usual_height=5.0)))[0].verdict == "not_met"
+    )
+    headline = dataclasses.replace(line(10.0), usual_height=40.0)
+    assert sizes_of(reading(headline, line(10.0)), {1: PAPER})[1, 1].share_of_largest == 0.25
+
+
 def test_what_is_hardly_readable_is_never_called_too_small():
     (found,) = judged(rules(min_height_pt=6.0), reading(line(1.0, "ocr", confidence=0.2)))
     assert found.verdict == "review" and "hardly readable" in found.what

@@ -24,7 +24,8 @@ Box = tuple[float, float, float, float]
 class ReadLine:
     """A line of text, or a sentence that was heard.
 
-    `box_xyxy` and `height` (of its letters, measured or as set) are in the unit of the reading, origin top left.
+    `box_xyxy` and `height` (of its letters, measured or as set) are in the unit of the reading, origin top left. Of a
+    line in several sizes `height` is the smallest one, `usual_height` that of most of its letters.
     `confidence` 0-1 is that of OCR. `start_s` and `end_s` are times of sound, or of what a video shows.
     """
 
@@ -35,6 +36,7 @@ class ReadLine:
     confidence: float | None = None
     start_s: float | None = None
     end_s: float | None = None
+    usual_height: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,8 @@ class TextSize:
     """The font size of a line: in points on paper, or in pixels (of a picture; points of a captured screen are such).
 
     `uncertainty` is in the same unit, 0 for sizes of a text layer. `share_of_largest` is 0-1, `share_uncertainty` too.
-    `doubt` says why the height itself is in doubt.
+    `doubt` says why the height itself is in doubt. `usual` is the size of most of the line's letters, where `size` is
+    only that of its smallest.
     """
 
     size: float
@@ -56,6 +57,7 @@ class TextSize:
     share_of_largest: float | None = None
     share_uncertainty: float = 0.0
     doubt: str = ""
+    usual: float | None = None
 
     @property
     def mm(self) -> float | None:
@@ -92,7 +94,8 @@ def _size(line: ReadLine, height: float, scale: PageScale, near_border_px: float
     factor = 1.0 if scale.pt_per_unit is None else scale.pt_per_unit
     off = near_border_px / scale.px_per_unit * factor if line.source == "ocr" else 0.0
     doubt = "hardly readable" if line.confidence is not None and line.confidence < SURE else ""
-    return TextSize(height * factor, "px" if scale.pt_per_unit is None else "pt", off, doubt=doubt)
+    usual = None if line.usual_height is None else line.usual_height * factor
+    return TextSize(height * factor, "px" if scale.pt_per_unit is None else "pt", off, doubt=doubt, usual=usual)
 
 
 def _largest(reading: Reading, sizes: Mapping[LineRef, TextSize], unit: str) -> TextSize | None:
@@ -103,7 +106,8 @@ def _largest(reading: Reading, sizes: Mapping[LineRef, TextSize], unit: str) -> 
         for index, line in enumerate(page.lines)
         if (page.number, index) in sizes and is_text(line)
     ]
-    return max((one for one in found if one.unit == unit and not one.doubt), key=lambda one: one.size, default=None)
+    usual = [replace(one, size=one.usual or one.size) for one in found if one.unit == unit and not one.doubt]
+    return max(usual, key=lambda one: one.size, default=None)
 
 
 def _beside(size: TextSize, largest: TextSize | None) -> TextSize:
@@ -112,7 +116,7 @@ def _beside(size: TextSize, largest: TextSize | None) -> TextSize:
     share = min(1.0, size.size / largest.size)
     # Both may be off, each the other way.
     least = max(0.0, size.size - size.uncertainty) / (largest.size + largest.uncertainty)
-    return TextSize(size.size, size.unit, size.uncertainty, share, share - min(share, least), size.doubt)
+    return replace(size, share_of_largest=share, share_uncertainty=share - min(share, least))
 
 
 def size_findings(
@@ -221,6 +225,8 @@ def _verdict(size: TextSize, minimum: float, share: bool, hidden: bool) -> tuple
     if off and abs(measured - minimum) < off:
         return "review", "nearer to the minimum than heights can be measured in pictures"
     if measured < minimum - exact_to:
+        if size.usual is not None and measured * size.usual / size.size >= minimum - exact_to:
+            return "review", f"most letters of the line are {size.usual:.1f} {size.unit}; the small ones may be a mark"
         return "not_met", ""
     if share and hidden:
         return "cannot_tell", "not all was read, and far larger text may stand there"

@@ -28,13 +28,17 @@ _RELEVANT_COVER = 0.1
 
 @dataclass(frozen=True, slots=True)
 class PdfLine:
-    """A displayed line of the text layer. `size_pt` is its usual em, `min_size_pt` the smallest two glyphs have."""
+    """A displayed line of the text layer. `size_pt` is its usual em, `min_size_pt` the smallest two glyphs have.
+
+    `level`: it is displayed from left to right, neither turned nor upside down.
+    """
 
     text: str
     box_xyxy_pt: BoxPt
     size_pt: float
     min_size_pt: float
     font: str
+    level: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ def _line(line: Line) -> dict[str, Any]:
         "size_pt": round(line.size_pt, _DECIMALS),
         "min_size_pt": round(line.min_size_pt, _DECIMALS),
         "font": line.font,
+        "level": line.level,
     }
 
 

@@ -18,6 +18,8 @@ from sam2_mcp_worker.media.reading_order import reading_order
 _SAME_BASELINE_EM = 0.5
 # Two directions are one line's when their angle is below 3 degrees (cosine).
 _SAME_DIRECTION = 0.9986
+# Readers make out lines that are tilted by less than 8 degrees (cosine).
+_LEVEL = 0.99
 # A gap that is read as a space. Korean and Latin word spaces are 0.22-0.33 em, tracking is rarely above 0.15 em.
 _SPACE_EM = 0.2
 # A gap that separates columns or table cells.
@@ -42,13 +44,17 @@ class Glyph:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of text. `size_pt` is the em of its middle glyph, `min_size_pt` the smallest that two glyphs have."""
+    """A line of text. `size_pt` is the em of its middle glyph, `min_size_pt` the smallest that two glyphs have.
+
+    `level` tells whether it is displayed from left to right, and not on its side, upside down, or tilted.
+    """
 
     text: str
     box_xyxy_pt: BoxPt
     size_pt: float
     min_size_pt: float
     font: str
+    level: bool = True
 
 
 @dataclass(slots=True)
@@ -171,4 +177,5 @@ def _line(run: _Run) -> Line:
         size_pt=median(sizes),
         min_size_pt=sizes[min(1, len(sizes) - 1)],
         font=run.glyphs[len(run.glyphs) // 2].font,
+        level=run.direction[0] > _LEVEL,
     )

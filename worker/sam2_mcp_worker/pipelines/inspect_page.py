@@ -159,7 +159,7 @@ class PageInspector:
     async def _judge(self, lines: list[PdfLine], pixels: PixelFile, px_per_pt: float) -> Judgement:
         """Read sample lines from the picture and compare."""
         # The reader reads level lines only: what it makes of others would pass for a lie of the layer.
-        lines = [line for line in lines if not _stands_upright(line)]
+        lines = [line for line in lines if line.level and not _stands_upright(line)]
         fonts = choose_samples(lines, self._scripts)
         chosen = [index for group in fonts for index in group]
         if not chosen:

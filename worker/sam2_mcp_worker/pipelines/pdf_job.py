@@ -32,7 +32,7 @@ from sam2_mcp_worker.spending import spend_scope
 from sam2_mcp_worker.uploads import StoredFile
 
 # Raise it whenever a page's result has other fields or means something else: it is part of their cache keys.
-RESULT_VERSION = 2
+RESULT_VERSION = 3
 # Two pages more than readers: one renders while another is drawn, so that no reader ever waits for pixels.
 EXTRA_PAGES_IN_FLIGHT = 2
 

@@ -32,7 +32,7 @@ from sam2_mcp_worker.pipelines.minimum_findings import minimum_findings
 from sam2_mcp_worker.pipelines.page_documents import PdfDocument
 from sam2_mcp_worker.pipelines.phrase_check_facts import counted, unread_sentences
 from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack, not_judged
-from sam2_mcp_worker.pipelines.phrase_meaning import with_paraphrases
+from sam2_mcp_worker.pipelines.phrase_meaning import late_for_meaning, with_paraphrases
 from sam2_mcp_worker.pipelines.phrase_rows import (
     Row,
     marks_of,
@@ -182,6 +182,8 @@ class _Check:
         judgement = await self._judged(deadline)
         if judgement is None:
             return self._told_so_far(not_judged(self.asked, self.pack, self.gathered, JUDGING), began, JUDGING)
+        if late_for_meaning(self.services, judgement, deadline):
+            return self._told_so_far(judgement, began, JUDGING)
         judgement = await self._by_meaning(judgement, deadline)
         checks = await self._measured(judgement, deadline)
         findings = self._findings(judgement, checks)

@@ -19,6 +19,10 @@ from sam2_mcp_worker.spending import SpendBook, Usage, spend_scope
 NOT_FOUND = ("missing", "cannot_tell")
 # Requests are booked on this number: they are for all phrases together.
 ALL_PHRASES = 1
+# A request takes a second or two; an endpoint that gives no answer must leave the rest of the call its time.
+MOST_S = 8.0
+# With less of a call's time left the next call looks, so that what is found does not hang on how long reading took.
+LEAST_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,18 @@ class Meaning:
     spent: dict[int, Usage] = field(default_factory=dict)
 
 
+def late_for_meaning(services: Services, judgement: Judgement, deadline: Deadline) -> bool:
+    """Whether phrases are left to be looked for by their meaning, and the next call has to do it."""
+    embedder = services.embedder
+    if embedder is None or embedder.trouble is not None or not any(map(_open, judgement.rows)):
+        return False
+    return deadline.remaining_s() < LEAST_SHARE * services.settings.call_budget_s
+
+
+def _until(deadline: Deadline) -> Deadline:
+    return Deadline.after(min(MOST_S, deadline.remaining_s() / 2), deadline.clock)
+
+
 async def with_paraphrases(
     services: Services, judgement: Judgement, reading: Reading, *, job: str, deadline: Deadline
 ) -> Meaning:
@@ -37,7 +53,7 @@ async def with_paraphrases(
     texts = [row.phrase for row in judgement.rows if _open(row)]
     book = SpendBook()
     with spend_scope(book, ALL_PHRASES):
-        found = await find_paraphrases(services, texts, reading, job=job, deadline=deadline)
+        found = await find_paraphrases(services, texts, reading, job=job, deadline=_until(deadline))
     if found is None:
         return Meaning(judgement)
     pages = {page.number: page for page in reading.pages}

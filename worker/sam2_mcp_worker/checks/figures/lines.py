@@ -20,7 +20,7 @@ from sam2_mcp_worker.checks.reading import Box, Reading, ReadLine, ReadPage
 # How far above a figure the line may end that names it, in heights of its line, and how far the next one to the left.
 ABOVE_HEIGHTS = 2.5
 LEFT_HEIGHTS = 12.0
-# Confidence of OCR from which a figure may be told to be wrong: of figures read with less 15 % and more have another
+# Confidence of OCR from which a figure may be told to be wrong: of figures read with less 20 % have another
 # value, with more 2.5 % (docs/accuracy.md, Figures).
 SURE_CONFIDENCE = 0.9
 # A line of nothing but a few digits is the number of a page, of a step or of a note.

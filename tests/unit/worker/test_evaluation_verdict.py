@@ -38,6 +38,12 @@ def test_findings_that_are_no_list_of_findings_are_not_read_as_none(findings: An
     assert read_verdict(OPINION + block(label="approve", findings=findings)).findings is None
 
 
+def test_two_blocks_that_list_different_findings_are_ambiguous() -> None:
+    one = block(label="reject", findings=[{"kind": "k", "about": "a"}])
+    assert read_verdict(OPINION + one + one).findings == (Observed("k", "a"),)
+    assert refusal(OPINION + one + block(label="reject", findings=[])) == "verdict_ambiguous"
+
+
 def test_an_empty_list_is_the_claim_that_there_are_none() -> None:
     assert read_verdict(OPINION + block(label="approve", findings=[])).findings == ()
 

@@ -82,6 +82,8 @@ def _of_blocks(blocks: list[dict[str, Any]]) -> Verdict:
     labels = {str(block["label"]).strip().casefold() for block in blocks}
     if len(labels) > 1:
         raise RefusedRun("verdict_ambiguous", f"blocks with different labels: {', '.join(sorted(labels))[:200]}")
+    if any(block.get("findings") != blocks[-1].get("findings") for block in blocks):
+        raise RefusedRun("verdict_ambiguous", "blocks with the same label and different findings")
     label = LABEL_OF.get(labels.pop())
     if label is None:
         raise RefusedRun("verdict_without_label", f"the block's label is {str(blocks[-1]['label'])[:100]!r}")

@@ -15,7 +15,7 @@ help: ## this list
 
 setup: $(VENV)/worker.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## bridge, worker, language data and fonts in .venv
 
-demo: setup ## read a nine-page leaflet (or SOURCE=file) through station, bridge and worker
+demo: setup ## read and judge a nine-page leaflet (or SOURCE=file) through station, bridge and worker
 	@echo "==> demo"
 	@$(BIN)/sam2-mcp-worker demo $(if $(SOURCE),--source "$(SOURCE)")
 
@@ -43,11 +43,13 @@ check: $(VENV)/reference.stamp ## ruff, mypy --strict, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor, Claude (scripted) against the ideal schedule, video, sound
+bench: $(VENV)/dev.stamp $(TESSDATA)/kor.traineddata $(FONTS)/NanumGothic.ttf ## measure: OCR quality, bridge against its floor, Claude (scripted) against the ideal schedule, video, sound, verdicts against the truth
 	@$(BIN)/python -m tests.bench.ocr
 	@$(BIN)/python -m tests.bench.bridge
 	@for part in time_truth decode_cost spot; do $(BIN)/python -m tests.bench.video.$$part --check || exit 1; done
 	@for part in truth guards; do $(BIN)/python -m tests.bench.sound.$$part --check || exit 1; done
+	@$(BIN)/python -m tests.bench.checks.phrase_truth --first 100 --check
+	@for part in phrase_speed contrast_truth figure_truth; do $(BIN)/python -m tests.bench.checks.$$part --check || exit 1; done
 	@for part in shapes schedule long_pdf repeat budget; do $(BIN)/python -m tests.bench.claude.$$part --check || exit 1; done
 
 record-claude: $(VENV)/dev.stamp $(FONTS)/NanumGothic.ttf ## ask the real Claude once (ANTHROPIC_API_KEY, about 0.20 dollars) and keep its answers for replay

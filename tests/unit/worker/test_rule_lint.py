@@ -104,9 +104,11 @@ def test_the_command_shows_what_holds_on_a_day(capsys: pytest.CaptureFixture[str
     assert run(["rules", "show", "--date", "2025-08-31"]) == 0
     then = capsys.readouterr().out
     assert "5천만원" in then and "1억원" not in then and "제22조제3항제3호가목" in then
+    assert "준법감시인 심의필" in then and "max_valid_days 366" in then and "min_height_pt 6.0" in then
     assert run(["rules", "show", "generic", "korean_insurance_ads", "--date", "2025-09-01", "--json"]) == 0
     generic, korean = json.loads(capsys.readouterr().out)["packs"]
-    assert generic["rules"] == []
+    assert generic["rules"] == [] and set(generic["sections"]) == {"contrast", "files"}
+    assert korean["sections"]["text"]["basis"] == "house" and korean["verdict"]["rows"]
     sections = {rule["section"] for rule in korean["rules"]}
     assert sections == {"phrases", "stale", "forbidden"}
     assert all(rule["source"] for rule in korean["rules"])

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from sam2_mcp_worker.checks.rule_lint import Problem, lint
-from sam2_mcp_worker.checks.rule_packs import RulePack, load_rule_pack, pack_bytes, rule_pack_names
+from sam2_mcp_worker.checks.rule_packs import SECTIONS, RulePack, Sourced, load_rule_pack, pack_bytes, rule_pack_names
 from sam2_mcp_worker.checks.rule_packs.schema import Dated
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.settings import Settings
@@ -83,6 +83,10 @@ def _show(names: list[str], day: date, *, as_json: bool) -> int:
             sys.stdout.write(f"  {section:9} {rule.id:28} {rule.basis:8} {pack.source_of(rule)}\n")
             for text in getattr(rule, "texts", None) or [", ".join(getattr(rule, "words", ()))]:
                 sys.stdout.write(f"            {text}\n")
+        for section, held in _sections(holding).items():
+            sys.stdout.write(f"  {section:38} {held.basis:8} {pack.source_of(held)}\n")
+            for field, value in _asked(held).items():
+                sys.stdout.write(f"            {field} {value}\n")
     return 0
 
 
@@ -91,7 +95,25 @@ def _pack_as_json(pack: RulePack, day: date) -> dict[str, Any]:
         {"section": section, **rule.model_dump(mode="json", exclude_defaults=True), "source": pack.source_of(rule)}
         for section, rule in _rules(pack.on(day))
     ]
-    return {"pack": pack.name, "version": pack.version, "title": pack.title, "rules": rules}
+    sections = {
+        name: {**_asked(held), "basis": held.basis, "source": pack.source_of(held)}
+        for name, held in _sections(pack).items()
+    }
+    about = {"pack": pack.name, "version": pack.version, "title": pack.title}
+    return about | {"rules": rules, "sections": sections, "verdict": pack.verdict.model_dump(mode="json")}
+
+
+def _sections(pack: RulePack) -> dict[str, Sourced]:
+    """The sections that the pack has; what the mark of a review tells is one, too."""
+    held = {name: getattr(pack, name) for name in SECTIONS}
+    held["seal.format"] = pack.seal.format if pack.seal is not None else None
+    return {name: section for name, section in held.items() if section is not None}
+
+
+def _asked(section: Sourced) -> dict[str, Any]:
+    """What a section asks for, without its source."""
+    apart = {"basis", "law", "article", "note", "format"}
+    return section.model_dump(mode="json", exclude=apart, exclude_none=True)
 
 
 def _rules(pack: RulePack) -> list[tuple[str, Dated]]:

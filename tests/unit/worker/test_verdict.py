@@ -119,6 +119,8 @@ def test_there_is_room_for_discretion_only_where_it_can_change_the_label() -> No
     missing, altered = finding("phrase_missing", "not_met", "law"), finding("phrase_altered", "not_met", "law")
     (room,) = label_of([missing], True, PACK).discretion
     assert isinstance(room, Room) and room.id == "other_words" and room.may == "conditional"
+    said = label_of([missing], True, PACK).said
+    assert len(said) == 2 and "may give conditional instead (other_words)" in said[1], "the report says it, too"
     assert label_of([missing, altered], True, PACK).discretion == ()
     both = combined([label_of([missing], True, PACK), label_of([altered], True, PACK)])
     assert both.label == "reject" and both.discretion == () and len(both.because) == 2

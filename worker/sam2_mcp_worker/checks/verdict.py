@@ -49,6 +49,12 @@ class VerdictLabel:
     because: tuple[str, ...]
     discretion: tuple[Room, ...] = ()
 
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The reasons and a reviewer's room, for people."""
+        rooms = (f"A reviewer may give {room.may} instead ({room.id}): {room.what}" for room in self.discretion)
+        return (*self.because, *rooms)
+
 
 @dataclass(frozen=True, slots=True)
 class _Reached:

@@ -303,7 +303,7 @@ class _Check:
             columns=COLUMNS,
             rows=[report_row(row, fields) for row, fields in told],
             label=label.label,
-            because=label.because,
+            because=label.said,
             unread=unread_sentences(self.gathered),
             notes=tuple(self._all_notes()),
         )

@@ -50,7 +50,7 @@ async def write_figure_report(
         columns=COLUMNS,
         rows=[_row(number, one) for number, one in enumerate(findings, start=1)],
         label=label.label,
-        because=label.because,
+        because=label.said,
         unread=list(_unread([advertisement, *evidence])),
         notes=[f"{one.name}: {note}" for one in [advertisement, *evidence] for note in _notes(one)],
     )

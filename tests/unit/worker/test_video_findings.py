@@ -109,11 +109,21 @@ def test_short_phrases_and_phrases_over_short_lines_are_found(shown_text: str, a
     assert phrase(shown([shown_text]), asked).state == state
 
 
+def test_another_wording_with_the_same_ending_is_not_the_phrase() -> None:
+    asked, other = (
+        "갱신 시 보험료가 인상될 수 있습니다",
+        "약관에 따른 지급 제한 사유 발생 시 보험금 지급이 제한될 수 있습니다",
+    )
+    assert phrase(shown([other] * 3), asked).state == "review"
+    assert find_all(shown([other] * 3), [asked], [], RULES, [other]).phrases[0].state == "not_shown"
+    assert phrase(shown([asked, other]), asked).state == "shown"
+
+
 def test_a_line_below_that_turns_a_phrase_into_its_opposite_is_part_of_what_was_read() -> None:
     asked = "해지하실 때에도 보험금을 지급합니다"
-    assert phrase(shown(["해지하실 때에도 보험금을 지급하지"]), asked).state == "shown"
+    assert phrase(shown(["해지하실 때에도 보험금을 지급하지"]), asked).state == "review"
     assert phrase(shown(["해지하실 때에도 보험금을 지급하지|않습니다"]), asked).state == "altered"
-    assert phrase(shown(["해지하실 때에도 보험금을 지급하지|아니함"]), asked).state == "altered"
+    assert phrase(shown(["해지하실 때에도 보험금을 지급하지|아니함"]), asked).state == "review"
     assert phrase(shown(["해지하실 때에도 보험금을 지급합니댜|않습니다"]), asked).state == "shown"
     assert phrase(shown(["보험금 지급이|5|제한될 수 있습니댜"])).state == "shown"
 

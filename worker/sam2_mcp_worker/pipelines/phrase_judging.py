@@ -131,7 +131,7 @@ def _judged(
         found = judge_phrases(ready, main.reading)
         low_quality = main.transcript is not None and main.transcript.low_quality
         return {text: of_speech(one, low_quality=low_quality) for text, one in zip(texts, found, strict=True)}, None
-    shown = find_all(main.video.looks, texts, (), pack.video)
+    shown = find_all(main.video.looks, texts, (), pack.video, others)
     on_screen = [of_screen(one) for one in shown.phrases]
     heard = _heard(texts, ready, gathered)
     told = {

@@ -1,7 +1,8 @@
 """Which lines of which frames are worth comparing with a phrase, and the best of them.
 
 Most lines of a long video have nothing of a phrase. Runs of a few letters tell that cheaply, the likeness of a single
-line more dearly, and only what is left is looked at closely. What a likeness means is told by checks/phrases.py.
+line more dearly, and only what is left is looked at closely. What a likeness means is told by checks/phrases.py, and
+what resembles a phrase only as other wordings of its field do by checks/phrase_judge.py.
 """
 
 from __future__ import annotations
@@ -10,13 +11,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from sam2_mcp_worker.checks.phrase_decoys import JudgedPhrase, judged_phrases
 from sam2_mcp_worker.checks.phrase_grams import WORTH_SHARE, PhraseGrams
+from sam2_mcp_worker.checks.phrase_judge import judge_phrases
 from sam2_mcp_worker.checks.phrase_letters import letters
 from sam2_mcp_worker.checks.phrases import MatchState, Phrase, PhraseMatch, likeness, match_phrase
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook
 
 STATES_BY_RANK: tuple[MatchState, ...] = ("present", "altered", "review")
 """What a match may be, the best first."""
+
+_JUDGED: dict[str, MatchState] = {"present": "present", "altered": "altered", "review": "review"}
 
 # Every call of a long inspection looks at all frames anew, most of which an earlier call has seen: what was compared
 # for the last few lists of phrases is kept. An hour of frames of which no two are alike makes 180,000 entries, 40 MB.
@@ -28,9 +34,12 @@ FrameMatch = tuple[PhraseMatch, tuple[int, ...]]
 
 
 class FrameLines:
-    """The different texts of all looks, and how much of which phrase may be in each. Equal looks are one frame."""
+    """The different texts of all looks, and how much of which phrase may be in each. Equal looks are one frame.
 
-    def __init__(self, looks: Sequence[FrameLook], phrases: Sequence[Phrase]) -> None:
+    `decoys` are other wordings of the phrases' field, which share words and endings with them.
+    """
+
+    def __init__(self, looks: Sequence[FrameLook], phrases: Sequence[Phrase], decoys: Sequence[str] = ()) -> None:
         self._phrases = phrases
         numbers: dict[str, int] = {}
         frames: dict[tuple[int, ...], int] = {}
@@ -41,7 +50,7 @@ class FrameLines:
         self._frames = list(frames)
         self._texts = list(numbers)
         self._weights: list[dict[int, float]] = [{} for _ in phrases]
-        self._memory = _memory_of(tuple(phrases))
+        self._memory = _memory_of(tuple(phrases), tuple(decoys))
         for number, text in enumerate(self._texts):
             for index, weight in self._memory.weights_of(text):
                 self._weights[index][number] = weight
@@ -87,10 +96,11 @@ class FrameLines:
 
 
 class _Memory:
-    """What was found out about texts for one list of phrases; it depends on nothing else."""
+    """What was found out about texts for one list of phrases and decoys; it depends on nothing else."""
 
-    def __init__(self, phrases: tuple[Phrase, ...]) -> None:
+    def __init__(self, phrases: tuple[Phrase, ...], decoys: tuple[str, ...]) -> None:
         self._phrases = phrases
+        self._judged = judged_phrases([phrase.text for phrase in phrases], decoys)
         self._grams = PhraseGrams([phrase.letters for phrase in phrases])
         self._weights: dict[str, tuple[tuple[int, float], ...]] = {}
         self._compared: dict[tuple[int, tuple[str, ...]], PhraseMatch] = {}
@@ -104,10 +114,10 @@ class _Memory:
         return known
 
     def compared(self, phrase: int, lines: tuple[str, ...]) -> PhraseMatch:
-        """What `match_phrase` says."""
+        """What `match_phrase` says, and the judge of documents confirms."""
         known = self._compared.get((phrase, lines))
         if known is None:
-            known = match_phrase(self._phrases[phrase], lines)
+            known = _confirmed(match_phrase(self._phrases[phrase], lines), self._judged[phrase], lines)
             self._keep(self._compared, (phrase, lines), known)
         return known
 
@@ -116,6 +126,19 @@ class _Memory:
         if len(memory) >= _MOST_ENTRIES:
             memory.clear()
         memory[key] = value
+
+
+def _confirmed(match: PhraseMatch, judged: JudgedPhrase, lines: Sequence[str]) -> PhraseMatch:
+    """The match, or what the judge of documents says instead, who knows rivals of a phrase and swapped words."""
+    if match.state == "absent" or match.score == 1.0:
+        return match
+    page = ReadPage(1, "done", tuple(ReadLine(text, "ocr") for text in lines))
+    (found,) = judge_phrases((judged,), Reading("image", "px", (page,)))
+    state = _JUDGED.get(found.state, "absent")
+    if state == match.state or state == "absent":
+        return match if state == match.state else PhraseMatch("absent", match.score)
+    touched = tuple(line.index for line in found.lines)
+    return PhraseMatch(state, found.score, touched, found.read_as, found.differences)
 
 
 _memory_of = lru_cache(maxsize=_LISTS_KEPT)(_Memory)

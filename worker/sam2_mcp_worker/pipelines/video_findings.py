@@ -34,9 +34,16 @@ _EDGE_PX = 2
 
 
 def find_all(
-    looks: VideoLooks, phrases: Sequence[str], labels: Sequence[str], rules: VideoRules | None
+    looks: VideoLooks,
+    phrases: Sequence[str],
+    labels: Sequence[str],
+    rules: VideoRules | None,
+    decoys: Sequence[str] = (),
 ) -> VideoFindings:
-    """All findings of the looks. Takes up to seconds for hours of video: call it in a thread."""
+    """All findings of the looks; `decoys` are other wordings of the phrases' field.
+
+    Takes up to seconds for hours of video: call it in a thread.
+    """
     moments = LookMoments(looks)
     texts = tuple(
         dataclasses.replace(track, checks=_track_checks(track, looks, rules)) for track in text_tracks(looks, moments)
@@ -44,7 +51,7 @@ def find_all(
     smallest = _smallest_text(texts, looks)
     return VideoFindings(
         labels=find_labels(looks, moments, labels, rules),
-        phrases=find_phrases(looks, moments, phrases, rules),
+        phrases=find_phrases(looks, moments, phrases, rules, decoys),
         texts=texts,
         cuts_s=tuple(look.time_s for look in looks.looks if look.kind == "after_cut"),
         smallest_text=smallest,

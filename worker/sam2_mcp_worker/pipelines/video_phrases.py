@@ -43,11 +43,15 @@ class _Found:
 
 
 def find_phrases(
-    looks: VideoLooks, moments: LookMoments, phrases: Sequence[str], rules: VideoRules | None
+    looks: VideoLooks,
+    moments: LookMoments,
+    phrases: Sequence[str],
+    rules: VideoRules | None,
+    decoys: Sequence[str] = (),
 ) -> tuple[PhraseFinding, ...]:
-    """One finding for each phrase, in their order."""
+    """One finding for each phrase, in their order; `decoys` are other wordings of their field."""
     ready = [phrase_of(text) for text in phrases]
-    lines = FrameLines(looks.looks if ready else (), ready)
+    lines = FrameLines(looks.looks if ready else (), ready, decoys)
     unread_px = [_unread_area_px(look) for look in looks.looks]
     return tuple(
         _finding(phrase, found, looks, moments, rules)

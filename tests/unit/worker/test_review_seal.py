@@ -103,6 +103,32 @@ def test_a_mark_that_is_read_with_a_slip_is_for_a_person() -> None:
 
 def test_a_missing_mark_is_only_missing_in_a_document_that_was_wholly_read() -> None:
     assert told(reading("보험료 안내")) == {"seal": "not_met"}
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "('26.06.16 ~ '27.06.15)",
+        "(26.6.16)",
+        "(유효기간: 심의일로부터 1년)",
+        "(2026.06.16~12.31)",
+        "(2026.06.16 / 2027.06.15)",
+        "(유효기간 20261012~20271011)",
+    ],
+)
+def test_a_last_day_in_a_form_that_is_not_read_is_for_a_person(behind: str) -> None:
+    assert told(reading(f"준법감시인 심의필 제2026-1179호 {behind}"))["seal.validity"] == "review"
+    assert told(reading("준법감시인 심의필 제2026-1179호 / 월 보험료 19,800원"))["seal.validity"] == "not_met"
+    assert told(reading("준법감시인 심의필(2026-1179)"))["seal.number"] != "not_met"
+    assert told(reading("제2026-1179호 준법감시인 심의필"))["seal.number"] != "not_met"
+
+
+def test_a_validity_in_front_of_the_name_is_read() -> None:
+    seal = reading("[2026.10.12 ~ 2027.10.11] 준법감시인 심의필 제2026-0412호")
+    assert {one: told(seal)[one] for one in ("seal.number", "seal.validity")} == {
+        "seal.number": "met",
+        "seal.validity": "met",
+    }
     assert told(reading("보험료 안내", unread=(Unread("too small"),))) == {"seal": "cannot_tell"}
     assert told(reading("보험료 안내", status="failed")) == {"seal": "cannot_tell"}
     assert told(Reading("pdf", "pt", ())) == {"seal": "cannot_tell"}

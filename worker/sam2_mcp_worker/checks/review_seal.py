@@ -32,24 +32,24 @@ def seal_findings(rules: SealRules | None, reading: Reading, day: date) -> tuple
 
 def _formal(rules: SealFormat, seals: Sequence[Seal], day: date) -> Iterator[Finding]:
     if rules.number:
-        yield _told(rules, "seal.number", "its number", [seal for seal in seals if seal.number], seals[0])
+        yield _told(rules, "seal.number", "its number", [seal for seal in seals if seal.number], seals)
     for seal in seals:
         for text in seal.impossible:
             yield _finding(rules, "seal.day", _doubted(seal), f"{seal.said}: there is no such day as {text}", seal)
     if rules.validity:
-        yield _told(
-            rules, "seal.validity", "its last day of validity", [seal for seal in seals if seal.until], seals[0]
-        )
+        yield _told(rules, "seal.validity", "its last day of validity", [seal for seal in seals if seal.until], seals)
     for seal in seals:
         yield from _holding(rules, seal, day)
 
 
-def _told(rules: SealFormat, rule: str, what: str, having: Sequence[Seal], first: Seal) -> Finding:
+def _told(rules: SealFormat, rule: str, what: str, having: Sequence[Seal], seals: Sequence[Seal]) -> Finding:
     if having:
         return _finding(rules, rule, "met", f"{having[0].said} tells {what}", having[0])
-    # What OCR did not read may stand there all the same.
-    verdict: Verdict = "not_met" if first.line.source in ("text_layer", "text") else "review"
-    return _finding(rules, rule, verdict, f"{first.said} does not tell {what}", first)
+    first = seals[0]
+    # What OCR did not read may stand there all the same, and so may what is written in another form.
+    unclear = first.line.source not in ("text_layer", "text") or any(seal.unclear for seal in seals)
+    verdict: Verdict = "review" if unclear else "not_met"
+    return _finding(rules, rule, verdict, f"{first.said} does not tell {what} in a form that is known here", first)
 
 
 def _holding(rules: SealFormat, seal: Seal, day: date) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
@@ -18,8 +18,8 @@ from sam2_mcp_worker.checks.written_dates import WrittenDay, written_days
 # A mark with everything that belongs to it has 50 to 70 characters, and runs over three lines at most.
 BEHIND_CHARS = 80
 BEHIND_LINES = 3
-# The day of the review may stand in front of the name, right beside it: "2026.06.16 준법감시인 심의필".
-BEFORE_CHARS = 20
+# Days may stand in front of the name, right beside it: "2026.06.16 준법감시인 심의필", "(2026.06.16~2027.06.15)".
+BEFORE_CHARS = 36
 # Digits of a line that OCR was less sure of are for a person to look at.
 SURE_CONFIDENCE = 0.6
 
@@ -30,6 +30,10 @@ _NUMBER_FORM = re.compile(r"(?=[^\d]*\d)[0-9A-Za-z가-힣]+(?:[\-\u2010-\u2015][
 # What may stand between the parts of a mark; other words begin another matter ("인쇄일자", "보험기간").
 _VALIDITY = r"유효\s?기간|유효\s?기한|사용\s?기한|만료일?"
 _BETWEEN = re.compile(rf"(?:{_VALIDITY}|심의\s?일자?|승인\s?일자?|까지|호|[^\w]|_)*")
+_UNREAD = re.compile(
+    rf"{_VALIDITY}|까지|부터|[~\u223c\u301c\uff5e]|\d\s?(?:년|개월)|(?<!\d)\d\d[./\-]\s?\d{{1,2}}[./\-]\s?\d{{1,2}}(?!\d)|(?<!\d)20\d{{6}}(?!\d)"
+)
+_NUMBER_BEFORE = re.compile(r"\d\s*호\W*\Z")
 _UNTIL = re.compile(rf"(?:{_VALIDITY})[\s:]*[~\u223c\uff5e]?\s*\Z")
 
 
@@ -37,7 +41,8 @@ _UNTIL = re.compile(rf"(?:{_VALIDITY})[\s:]*[~\u223c\uff5e]?\s*\Z")
 class Seal:
     """A mark as it was read. `reviewed` is the day of the review or the first one of its validity, `until` the last.
 
-    None is what was not told. `impossible` are days that no calendar has. `sure` is False where OCR was not.
+    None is what was not told. `impossible` are days that no calendar has. `sure` is False where OCR was not. `unclear`:
+    beside it stands what may be the number or the days in a form that is not read here ("'26.6.16 ~ '27.6.15", "1년").
     """
 
     name: str
@@ -48,6 +53,7 @@ class Seal:
     page: int
     line: ReadLine
     sure: bool
+    unclear: bool
 
     @property
     def said(self) -> str:
@@ -89,13 +95,27 @@ def _seal(page: ReadPage, text: str, start: int, end: int, name: str, until: int
     behind = BREAK.join(text[end : min(until, end + BEHIND_CHARS)].split(BREAK)[:BEHIND_LINES])
     before = text[max(0, start - BEFORE_CHARS) : start]
     number, used = _number(behind)
-    days = [*_day_before(before), *_days_behind(behind, used)]
+    told = _days_behind(behind, used)
+    days = [*_day_before(before), *told]
+    rest = behind[max([used, *(day.end for day in told)]) :]
+    unclear = _unclear(rest, days) or (number is None and _may_hold_a_number(before, rest))
     last = next((day.until for day in days if day.until is not None), None)
     first = next((day.first for day in days if day.first is not None), None)
     impossible = tuple(day.text for day in days if day.impossible)
     index = text.count(BREAK, 0, start)
     used_lines = page.lines[index : index + 1 + behind.count(BREAK, 0, max([used, *(day.end for day in days)]))]
-    return Seal(name, number, first, last, impossible, page.number, page.lines[index], _sure(used_lines))
+    return Seal(name, number, first, last, impossible, page.number, page.lines[index], _sure(used_lines), unclear)
+
+
+def _unclear(rest: str, days: Sequence[_Day]) -> bool:
+    """Whether a last day may stand behind what was read, or is one of several days that nothing tells apart."""
+    single = [day for day in days if day.until is None]
+    return len(single) > 1 or bool(written_days(rest)) or _UNREAD.search(rest) is not None
+
+
+def _may_hold_a_number(before: str, rest: str) -> bool:
+    """Digits right behind a name in its line, or a number in front of it."""
+    return bool(re.match(r"\W{0,3}\w{0,4}\d", rest)) or _NUMBER_BEFORE.search(before.rpartition(BREAK)[2]) is not None
 
 
 def _number(behind: str) -> tuple[str | None, int]:
@@ -121,7 +141,7 @@ def _day_before(before: str) -> list[_Day]:
     """The day right in front of a name, in its line."""
     line = before.rpartition(BREAK)[2]
     days = written_days(line)[-1:]
-    return [_Day(day.text, 0, day.value, None, day.value is None) for day in days if _BETWEEN.fullmatch(line, day.end)]
+    return [replace(_meant(day, line, 0), end=0) for day in days if _BETWEEN.fullmatch(line, day.end)]
 
 
 def _days_behind(behind: str, used: int) -> list[_Day]:

@@ -102,7 +102,8 @@ class _Cells:
         if form.kind != "number":
             return form
         unit = header_unit(headers) or header_unit(names)
-        said = " ".join((*headers, *names)).casefold()
+        # "40세" and "10년" choose a value and do not say what it is.
+        said = " ".join(text for text in (*headers, *names) if not any(map(str.isdigit, text))).casefold()
         if unit is None and not any(word in said for word in _NO_MONEY):
             unit = self._title_unit
         return bare_number(form, *unit) if unit else form

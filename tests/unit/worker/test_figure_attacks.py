@@ -1,0 +1,96 @@
+"""Pairs of figures that are not about the same thing, and errors that are plain, as insurers write them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.bench.checks.figure_pairs import reading_of
+
+from sam2_mcp_worker.checks.figure_compare import Evidence, FigureFinding, compare_figures
+from sam2_mcp_worker.checks.figures import Figure, figures_of, figures_of_table
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
+from sam2_mcp_worker.checks.tables import Table
+
+REFUNDS = Table(
+    "환급.csv",
+    (
+        ("경과기간", "납입보험료", "해약환급금", "환급률"),
+        ("1년", "120", "0", "0.0%"),
+        ("5년", "600", "300", "50.0%"),
+        ("10년", "1,200", "1,200", "100.0%"),
+    ),
+    title="(단위: 만원)",
+)
+
+
+def found(line: str, *evidence: str | Table) -> list[FigureFinding]:
+    files = [
+        Evidence(one.name, figures_of_table(one))
+        if isinstance(one, Table)
+        else Evidence("약관", figures_of(reading_of([one])))
+        for one in evidence
+    ]
+    return list(compare_figures(figures_of(reading_of([line])), files))
+
+
+def figure(text: str) -> Figure:
+    (only,) = figures_of(reading_of([text]))
+    return only
+
+
+def test_the_unit_of_a_title_holds_for_rows_that_are_named_by_years_and_ages() -> None:
+    money = [one for one in figures_of_table(REFUNDS) if one.kind == "amount"]
+    assert [int(one.low) for one in money] == [1200000, 0, 6000000, 3000000, 12000000, 12000000]
+    ages = Table("료.csv", (("나이", "남성", "여성"), ("40세", "12,300", "10,900")), title="월보험료 (단위: 원)")
+    assert [one.unit for one in figures_of_table(ages)] == ["세", "원", "원"]
+    assert found("40세 여성 월 10,900원", ages)[1].state == "match"
+    wrong = [one for one in found("10년 경과 시 해약환급금 1,300만원", REFUNDS) if one.state == "mismatch"]
+    assert [one.figure.text for one in wrong] == ["1,300만원"]
+
+
+@pytest.mark.parametrize(
+    ("line", "filed"),
+    [
+        ("총 납입보험료 1,200만원", "납입보험료 120만원"),
+        ("합계 보장 3천만원", "보장 1천만원"),
+        ("월 보험료 12,300원 (40세 남성)", "40세 남성 연 보험료 147,600원"),
+        ("할인 후 28,500원", "할인 전 30,000원"),
+        ("공시이율 3.5%", "공시이율 0.5%p 인상"),
+        ("상해사망 1억원", "대중교통이용중 상해사망 2억원"),
+        ("암진단비(유사암 제외) 3천만원", "암진단비(유사암) 600만원"),
+        ("급여 자기부담금 20%", "비급여 자기부담금 30%"),
+        ("암 진단 시 3천만원, 재진단 시 2천만원", "암 재진단 시 1천만원"),
+        ("2종 암진단비 3천만원", "1종 암진단비 2천만원"),
+    ],
+)
+def test_what_only_looks_like_the_same_thing_is_no_mismatch(line: str, filed: str) -> None:
+    assert all(one.state != "mismatch" for one in found(line, filed))
+
+
+@pytest.mark.parametrize(
+    ("line", "filed", "text"),
+    [
+        ("공시이율 연 3.5%", "공시이율 연 3.0%", "연 3.5%"),
+        ("면책기간 90일", "면책기간 60일", "90일"),
+        ("비급여 자기부담금 20%", "급여 자기부담금 20%, 비급여 자기부담금 30%", "20%"),
+        ("월 보험료 12,300원 (40세 남성)", "40세 남성 월 보험료 13,200원", "월 12,300원"),
+        ("암진단비 3천만원 / 뇌졸중진단비 2천만원", "암진단비 3천만원 / 뇌졸중진단비 1천만원", "2천만원"),
+    ],
+)
+def test_a_plain_error_is_found(line: str, filed: str, text: str) -> None:
+    wrong = [one.figure.text for one in found(line, filed) if one.state == "mismatch"]
+    assert [one.split()[-1] for one in wrong] == [text.split()[-1]]
+
+
+def test_what_hinders_a_mismatch_is_told() -> None:
+    assert found("누적 고객 5대", "누적 고객 7대")[0].reason.endswith("it may name one of several.")
+    (finding,) = found("암진단비 3천만원", "암진단비 2천만원", "암진단비 최초 3천만원")
+    assert finding.state != "mismatch"
+    read = ReadLine("암진단비 2천만원", "ocr", (10, 10, 90, 22), confidence=0.5)
+    blurred = figures_of(Reading("image", "px", (ReadPage(1, "done", (read,)),)))
+    (unsure,) = compare_figures(figures_of(reading_of(["암진단비 3천만원"])), [Evidence("그림", blurred)])
+    assert unsure.state == "cannot_compare" and "the reading is not certain" in unsure.reason
+
+
+def test_ranges_of_different_things_stay_two_figures() -> None:
+    assert [one.text for one in figures_of(reading_of(["보장 1년~60세"]))] == ["1년", "60세"]
+    assert [one.text for one in figures_of(reading_of(["보장 1년~60일"]))] == ["1년", "60일"]

@@ -36,6 +36,8 @@ def told(*texts: str, rules: tuple[ForbiddenRule, ...] = PACK) -> list[tuple[str
         ("하루 330원으로 준비하는 암보험", [("daily_premium", "not_met")]),
         ("보험료는 1 일 1,000 원", [("daily_premium", "not_met")]),
         ("하루 3백원", [("daily_premium", "review")]),
+        ("보험료 9,900원 하루 330원", [("daily_premium", "not_met")]),
+        ("골절 하루 3만원, 보험료 월 9,900원", [("daily_premium", "review")]),
         ("입원 1일당 50,000원 지급", []),
         ("입원일당 하루 5만원", []),
         ("보험료 부담은 입원일당 하루 5만원", [("daily_premium", "review")]),
@@ -61,6 +63,10 @@ def test_words_are_found_and_excused_by_the_company_they_stand_in(text: str, exp
 def test_a_longer_word_is_found_over_the_end_of_a_line_and_a_short_one_is_not() -> None:
     assert told("보험료 하루", "1,000원 꼴") == [("daily_premium", "not_met")]
     assert told("이 제품이 최", "고운 색으로") == []
+
+
+def test_what_makes_a_word_surely_wrong_stands_in_its_own_line() -> None:
+    assert told("첫날부터", "하루 5만원", "월 보험료 19,800원") == [("daily_premium", "review")]
 
 
 def test_words_of_latin_letters_are_whole_words() -> None:

@@ -26,6 +26,8 @@ BROKEN_FROM_CHARS = 5
 # Places of one rule on one page that are told one by one; what is beyond them is a matter of the same rule.
 MAX_PLACES = 5
 READ_CHARS = 40
+# Points and commas within numbers end nothing.
+_CLAUSE_ENDS = re.compile(r"[\n;/|·•]|[,.](?!\d)")
 _MONEY = "원|달러|유로|엔|위안|krw|usd|eur|won|dollars?"
 SLOTS = {
     "{amount}": rf"(?:[$€£¥₩]\d[\d,.]{{0,15}}|\d[\d,.]{{0,15}}[십백천만억조]{{0,4}}(?:{_MONEY}))",
@@ -76,10 +78,17 @@ def _places(rule: ForbiddenRule, page: ReadPage, text: Squeezed) -> list[_Place]
 
 def _verdict(rule: ForbiddenRule, text: Squeezed, start: int, end: int) -> Verdict | None:
     excused = _holds(rule.unless, text.around(start, end, UNLESS_CHARS))
-    sure = rule.sure or _holds(rule.sure_near, text.around(start, end, NEAR_CHARS))
+    sure = rule.sure or _holds(rule.sure_near, _clause(text.text, start, end))
     if excused:
         return "review" if sure and not rule.sure else None
     return "not_met" if sure else "review"
+
+
+def _clause(text: str, start: int, end: int) -> str:
+    """A place with what stands near by in its own clause: a price in the next line is another matter."""
+    before = _CLAUSE_ENDS.split(text[max(0, start - NEAR_CHARS) : start])[-1]
+    behind = _CLAUSE_ENDS.split(text[end : end + NEAR_CHARS])[0]
+    return before + text[start:end] + behind
 
 
 def _holds(words: tuple[str, ...], text: str) -> bool:

@@ -42,9 +42,11 @@ def test_other_words_are_told_and_look_alike_syllables_are_not(shown: str, said:
     assert found == said
 
 
-def test_one_syllable_is_another_word_only_in_text_without_slips_and_a_particle_is_none() -> None:
+def test_one_syllable_is_another_word_where_it_keeps_no_letters_and_a_particle_is_none() -> None:
     asked = "질병으로 수술을 받은 고객에게 보험금을 드립니다"
-    assert laid(asked, asked.replace("병", "환")).swapped(tokens_differ=False, slips=True) == ()
+    assert laid(asked, asked.replace("병", "벙")).swapped(tokens_differ=False, slips=True) == ()
+    assert laid(asked, asked.replace("병", "0")).swapped(tokens_differ=False, slips=True) == ()
+    assert laid(asked, asked.replace("병", "환")).swapped(tokens_differ=False, slips=True) == ("병 -> 환",)
     assert laid(asked, asked.replace("병", "환")).swapped(tokens_differ=False, slips=False) == ("병 -> 환",)
     assert laid(asked, asked.replace("수술을", "수술이")).swapped(tokens_differ=False, slips=False) == ()
 

@@ -17,6 +17,7 @@ from sam2_mcp_worker.checks.phrase_pages import (
     pages_of,
     seams_of,
 )
+from sam2_mcp_worker.checks.phrase_rewritten import stands_rewritten
 from sam2_mcp_worker.checks.phrase_search import LineRuns, PhraseSearch, PlaceFound
 from sam2_mcp_worker.checks.reading import Box, Reading, Source
 
@@ -26,6 +27,9 @@ PhraseState = Literal["present", "altered", "missing", "review", "cannot_tell"]
 _ALTERED_FIRST = 0.05
 # Places that are told beside the best one: a leaflet has a notice at its head, at its end and on its seal.
 _MOST_ELSEWHERE = 8
+
+
+_REWRITTEN = "it may stand there with its numbers or dates written in another way; a person has to look"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ def judge_phrases(phrases: Sequence[JudgedPhrase], reading: Reading) -> tuple[Ph
                 search.through(seam)
         unsure = absence.why_unsure(judged.phrase.text)
         finding = _found(judged, search, unsure) or _not_found(judged, search, unsure, len(rests_on))
+        if finding.state == "missing" and stands_rewritten(judged.phrase, [*pages, *seams]):
+            finding = replace(finding, state="review", reason=_REWRITTEN)
         findings.append(replace(finding, rests_on=rests_on))
     return tuple(findings)
 

@@ -17,6 +17,10 @@ from sam2_mcp_worker.checks.phrase_tokens import Token, tokens_of
 _KEPT_CHARS = 500
 
 
+# "예금보험공사¹⁾" is no other number.
+_RAISED = dict.fromkeys(map(ord, "¹²³⁰⁴⁵⁶⁷⁸⁹⁽⁾"))
+
+
 def letters(text: str) -> str:
     """What is compared: NFKC, without case, white space and invisible characters; Hangul syllables taken apart."""
     return _kept_letters(text) if len(text) <= _KEPT_CHARS else _letters(text)
@@ -34,8 +38,8 @@ _kept_letters = functools.lru_cache(maxsize=32768)(_letters)
 
 
 def composed_of(text: str) -> str:
-    """The text in NFKC, also where it came with its syllables taken apart."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text))
+    """The text in NFKC, also where it came with its syllables taken apart; without raised marks of footnotes."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text).translate(_RAISED))
 
 
 class LetterLines:

@@ -6,6 +6,7 @@ are, and what all of them together say, is told by phrase_judge.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,7 @@ from sam2_mcp_worker.checks.phrase_places import (
 )
 from sam2_mcp_worker.checks.phrase_slips import certainly_other
 from sam2_mcp_worker.checks.phrase_tokens import differences, opposed, turning
+from sam2_mcp_worker.checks.phrase_units import other_units
 from sam2_mcp_worker.checks.phrase_wording import AFFIRMATIONS, Alignment
 from sam2_mcp_worker.checks.phrases import ALTERED, SHORT_LETTERS, Phrase, present_from
 
@@ -37,6 +39,9 @@ LEAST_COVERAGE = 0.20
 _RIVAL_MARGIN = 0.10
 # The first syllables of words that say the opposite of what follows.
 _TURNING = frozenset("비무유미불부")
+_NUMERALS = frozenset("일이삼사오육칠팔구십백천만억조一二三四五六七八九十百千萬億壹貳參")
+# Behind a sentence's end, without a space: "있습니다만", "있습니다는".
+_TAKEN_BACK = re.compile(r"(?:만|는|라는|라고|고)(?=[\s,.]|\Z)")
 _ALTERED = "the wording stands there with other numbers, amounts, dates or negations"
 
 
@@ -67,11 +72,13 @@ def present_at(judged: JudgedPhrase, slips: bool) -> float:
 def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> Sighting | None:
     """What the place is; None where it is another wording's."""
     phrase = judged.phrase
-    laid = Alignment(composed_of(phrase.text), page, place)
+    wanted = composed_of(phrase.text)
+    laid = Alignment(wanted, page, place)
     read_as = " ".join(page.text[laid.first : laid.last].split())
     unlike = differences(phrase.tokens, laid.tokens) or opposed(phrase.text, read_as)
     unlike = unlike or turned(phrase.tokens, page, laid.first, laid.last)
-    after = () if unlike else denied(phrase.tokens, page, laid.last)
+    unlike = unlike or other_units(wanted, phrase.tokens, page.text, laid.tokens, slips=slips)
+    after = () if unlike else denied(phrase.tokens, page, laid.last) or _taken_back(wanted, page, laid.last)
     if slips and not unlike and not after:
         after = _turned_perhaps(phrase, page, laid.first)
     lead = -1.0 if place.score == 1.0 else _lead_of_rival(judged, page, place)
@@ -79,6 +86,7 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
         return None
     covered = coverage(phrase.text, page.text_of(laid.lines))
     others = laid.swapped(bool(unlike), slips) if place.score < 1.0 else ()
+    others = tuple(other for other in others if not _part_of_any(other, unlike))
     state: Literal["present", "altered", "review"]
     if unlike:
         reason = _why_not_altered(phrase, laid, others, slips)
@@ -97,6 +105,19 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
 def says_exactly(phrase: Phrase) -> bool:
     """Whether a phrase has what a single misread letter turns into something else: numbers, negations, "있"."""
     return bool(phrase.tokens) or any(char in AFFIRMATIONS for char in phrase.text)
+
+
+def _taken_back(wanted: str, page: LetterLines, last: int) -> tuple[str, ...]:
+    """What takes a sentence back that ends with the phrase: "있습니다|만 당사는 예외입니다"."""
+    match = _TAKEN_BACK.match(page.text, last) if wanted.endswith("다") else None
+    return (f"(nothing) -> {match[0].strip()}",) if match else ()
+
+
+def _part_of_any(word: str, said: Sequence[str]) -> bool:
+    """Whether a difference is a part of one that is told already: "상 -> 하" of "이상 -> 이하"."""
+    before, _, after = word.partition(" -> ")
+    parts = (one.partition(" -> ") for one in said)
+    return any(before in whole and after in other for whole, _, other in parts)
 
 
 def _turned_perhaps(phrase: Phrase, page: LetterLines, first: int) -> tuple[str, ...]:
@@ -118,11 +139,17 @@ def _why_not_altered(phrase: Phrase, laid: Alignment, others: Sequence[str], sli
         return "another number or negation stands beside the same few letters, maybe by chance; a person has to look"
     if laid.context < present_from(laid.plain_letters) or (slips and laid.context < ALTERED):
         return "numbers or negations differ, and so does the rest; a person has to look"
+    if any(_is_spelled(laid.stands_for(token)) for token in phrase.tokens if not token.negation):
+        return "a number is spelled out there; a person has to look"
     if others:
         return "numbers or negations differ, and other words as well; a person has to look"
     if slips and not certainly_other(phrase.tokens, laid):
         return "a number or negation was not read, which may be a slip of reading; a person has to look"
     return ""
+
+
+def _is_spelled(stands: str) -> bool:
+    return bool(stands) and set(stands) <= _NUMERALS
 
 
 def _why_not_present(judged: JudgedPhrase, place: Place, others: Sequence[str], covered: float, slips: bool) -> str:

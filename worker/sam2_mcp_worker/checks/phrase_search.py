@@ -70,6 +70,10 @@ class LineRuns:
         shared = {position: runs[phrase] for position, runs in lines if phrase in runs}
         return broken_up(passage, shared, _SHARED_RUNS * len(self._wanted[phrase]))
 
+    def shares(self, line: PhraseLine, phrase: int) -> bool:
+        """Whether a line has a run of letters of the phrase."""
+        return bool(self._line(line.line.text).get(phrase))
+
     def _line(self, text: str) -> dict[int, frozenset[str]]:
         """The runs that a line shares with each phrase that it may hold a part of."""
         if text not in self._lines:
@@ -130,7 +134,8 @@ class PhraseSearch:
             return sighting
         reason = ""
         sure = min((one.line.confidence for one in touched if one.line.confidence is not None), default=1.0)
-        if strangers_between(touched, passage):
+        inside = sighting.state == "altered" and any(not self._runs.shares(one, self._index) for one in touched[1:-1])
+        if inside or strangers_between(touched, passage):
             reason = "other lines stand in the middle of it; a person has to look"
         elif sure < _SURE_FIGURES and (sighting.state == "altered" or says_exactly(self._judged.phrase)):
             reason = "the print is hard to read, and its numbers or negations may be others; a person has to look"

@@ -31,10 +31,13 @@ _TURNED = "|".join(
 )
 # Of several syllables only those that no two words make where they meet ("보험금 지급" holds 금지).
 _NEGATION = (
-    rf"않|아니|아님|없|못|(?<!환)불가|제외|(?<![가-힣])안(?=\s?(?:되|됩|된|될|됨|돼|하|합|한|할|함|해))|{_TURNED}"
+    rf"않|아[니닌닐님닙]|없|못|(?<!환)불가|제외|(?<![가-힣])안(?=\s?(?:되|됩|된|될|됨|돼|하|합|한|할|함|해))|{_TURNED}"
     r"|n[o'\u2019]t\b|cannot|\b(?:without|no|never)\b|\bnon-?(?=[a-z])|\bun(?=guaranteed|insured|protected)"
 )
 _TOKEN = re.compile(rf"(?P<number>{_SIGN}{AMOUNT}|{SPELLED})|(?P<negation>{_NEGATION})", re.IGNORECASE)
+_SAME_NEGATION = re.compile("아[닌닐님닙]")
+# A bracket that closes behind digits opened no farther before them.
+_BRACKET_REACH = 40
 # Words that say the opposite of one another, or something else, of the same number: within a group those that differ
 # are never the same. Slips do not turn one into another, so a missing one alone says nothing.
 _OPPOSITES = (
@@ -63,11 +66,17 @@ def tokens_of(text: str) -> list[Token]:
     tokens: list[Token] = []
     for match in _TOKEN.finditer(digits):
         if match["negation"]:
-            value = match[0].casefold().replace("\u2019", "'")
+            value = _SAME_NEGATION.sub("아니", match[0].casefold().replace("\u2019", "'"))
             tokens.append(Token(match[0], value, match.start(), match.end(), negation=True))
-        else:
+        elif not _is_mark(text, match.start(), match.end()):
             tokens += _numbers(match[0], match.start())
     return tokens
+
+
+def _is_mark(text: str, start: int, end: int) -> bool:
+    """Whether digits are the mark of a footnote: "예금보험공사1)가", and not in brackets."""
+    mark = text[start:end].isdigit() and end - start <= 2 and text[end : end + 1] == ")"
+    return mark and "가" <= text[start - 1 : start] <= "힣" and "(" not in text[max(0, start - _BRACKET_REACH) : start]
 
 
 def turning(stem: str) -> str:

@@ -21,6 +21,8 @@ from sam2_mcp_worker.checks.phrase_tokens import Token, tokens_of
 # Of the letters of two syllables side by side: look-alikes keep at least half of theirs, two words that happen to be
 # as long a third.
 _KEPT_LEAST = 0.4
+# A single syllable that was misread keeps some of its letters; another one may keep none.
+_SHARED_BY_SLIP = 0.1
 # The last two syllables say how a sentence ends ("합니다", "하지 않습니다"): more of them must be there than by chance.
 _ENDING_KEPT = 0.6
 # What stands in the middle of a phrase and is none of it, in letters: two syllables, as "지 않" in "지급하지 않습니다".
@@ -131,10 +133,17 @@ class Alignment:
         gaps = [
             run for run in _gaps(self._wanted, self._kept, slips) if not tokens_differ or not self._by_negation(run)
         ]
+        if slips:
+            gaps = [run for run in gaps if len(run) > 1 or self._is_other(run)]
         said = [f"{_said(self._wanted, run)} -> {self._stands(*self._span(run)) or '(nothing)'}" for run in gaps]
         if not tokens_differ:
             said += [f"(nothing) -> {self._stands(*added)}" for added in self._added()]
         return tuple(said)
+
+    def _is_other(self, run: range) -> bool:
+        """Whether one syllable alone is another one, also where it may have been misread: "보험|금", "보험|료"."""
+        char, stands = self._wanted[run.start].char, self._stands(*self._span(run))
+        return char in AFFIRMATIONS or (len(stands) == 1 and "가" <= stands <= "힣")
 
     def _by_negation(self, run: range) -> bool:
         start, stop = max(0, run.start - _NEAR_NEGATION), run.stop + _NEAR_NEGATION
@@ -196,7 +205,7 @@ def _kept(wanted: Sequence[Syllable], ops: Sequence[Opcode]) -> tuple[float, ...
 
 
 def _gaps(wanted: Sequence[Syllable], kept: Sequence[float], slips: bool) -> list[range]:
-    """Runs of syllables that are too unlike what stands there; one alone only where nothing is misread."""
+    """Runs of syllables that are too unlike what stands there; one alone that is misread keeps some letters."""
     open_ = [syllable.token is None and syllable.char.isalnum() for syllable in wanted]
     bad: set[int] = set()
     last = max((index for index, syllable in enumerate(wanted) if syllable.char.isalnum()), default=0)
@@ -208,7 +217,8 @@ def _gaps(wanted: Sequence[Syllable], kept: Sequence[float], slips: bool) -> lis
             bad |= {index, index + 1}
         if slips and wanted[index].char in AFFIRMATIONS and kept[index] < 1.0:
             bad.add(index)
-        if not slips and open_[index] and kept[index] < _KEPT_LEAST and wanted[index].char not in _PARTICLES:
+        least = _SHARED_BY_SLIP if slips else _KEPT_LEAST
+        if open_[index] and kept[index] < least and wanted[index].char not in _PARTICLES:
             bad.add(index)
     return _runs(sorted(bad))
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sam2_mcp_worker.checks.phrase_letters import LetterLines, letters
+from sam2_mcp_worker.checks.phrase_letters import LetterLines, composed_of, letters
 from sam2_mcp_worker.checks.phrase_places import (
     Place,
     denied,
@@ -112,7 +112,7 @@ def phrase_of(text: str) -> Phrase:
     found = letters(shown)
     present_at = present_from(len(found))
     review_at = present_at - REVIEW_MARGIN if present_at < 1.0 else 1.0
-    return Phrase(shown, found, tuple(tokens_of(unicodedata.normalize("NFKC", shown))), present_at, review_at)
+    return Phrase(shown, found, tuple(tokens_of(composed_of(shown))), present_at, review_at)
 
 
 def present_from(length: int) -> float:

@@ -14,18 +14,21 @@ from hypothesis import strategies as st
 from sam2_mcp_worker.checks.phrase_judge import PhraseFinding, PhraseState
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Unread
 from sam2_mcp_worker.checks.rule_packs import RulePack, load_rule_pack
+from sam2_mcp_worker.checks.rule_packs.sections import SpeechRules
 from sam2_mcp_worker.engines.ports import TextLine
 from sam2_mcp_worker.fanout import Coverage
 from sam2_mcp_worker.media.video import VideoFacts
 from sam2_mcp_worker.pipelines.document_reading import TextDocument
 from sam2_mcp_worker.pipelines.frame_looks import FrameLook, Span, VideoLooks
 from sam2_mcp_worker.pipelines.gathered import Gathered
+from sam2_mcp_worker.pipelines.minimum_findings import minimum_findings
 from sam2_mcp_worker.pipelines.phrase_channels import both, not_heard, of_speech
 from sam2_mcp_worker.pipelines.phrase_check_facts import unread_sentences
 from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack
 from sam2_mcp_worker.pipelines.phrase_rows import numbered_rows, told_row
 from sam2_mcp_worker.pipelines.read_documents import ReadDocument, VideoReading
-from sam2_mcp_worker.pipelines.transcript import SoundSpan, Transcript
+from sam2_mcp_worker.pipelines.rule_checks import RuleChecks
+from sam2_mcp_worker.pipelines.transcript import Said, SoundSpan, Transcript
 
 NOTICE = "보험금 지급이 제한될 수 있습니다"
 TURNED = "보험금 지급이 제한되지 않습니다"
@@ -59,7 +62,8 @@ def read_video(*texts: str) -> ReadDocument:
 def read_sound(*texts: str, unread: Sequence[Unread] = (), low_quality: bool = False) -> ReadDocument:
     lines = tuple(ReadLine(text, "speech", start_s=n * 3.0, end_s=n * 3.0 + 2) for n, text in enumerate(texts))
     span = SoundSpan(0.0, 10.0, "heard" if texts else "silent")
-    transcript = Transcript("a.mp3", 0.0, 10.0, "ears", low_quality, "ko", (), (span,))
+    said = tuple(Said(n * 3.0, n * 3.0 + 2, text) for n, text in enumerate(texts))
+    transcript = Transcript("a.mp3", 0.0, 10.0, "ears", low_quality, "ko", said, (span,))
     reading = Reading("sound", "s", (ReadPage(1, "done", lines, tuple(unread)),))
     return ReadDocument(TextDocument(""), reading, Coverage((1,), {1: None}), "ears", transcript=transcript)
 
@@ -197,3 +201,18 @@ def test_what_was_not_read_is_said_in_sentences() -> None:
     sound = read_sound(OTHER, unread=[Unread("noise", start_s=1.0, end_s=2.0), Unread("noise", start_s=3.0, end_s=4.0)])
     assert unread_sentences(Gathered(read_video(OTHER), sound)) == ("noise (2 places)",)
     assert unread_sentences(Gathered(read_video(OTHER), None, "damaged")) == ("the sound of the video: damaged",)
+
+
+def test_how_a_notice_is_spoken_is_judged_also_where_it_is_shown(pack: RulePack) -> None:
+    rule = next(one for one in pack.phrases if one.id == "read_terms").model_copy(update={"channel": "any"})
+    said, shown = rule.texts[0], rule.texts[1]
+    rules = SpeechRules(basis="house", note="ours", max_rate_ratio=1.2, while_shown=True)
+    one = dataclasses.replace(pack, phrases=(rule,), stale=(), forbidden=(), seal=None, video=None, speech=rules)
+
+    def told(*frames: str) -> dict[str, str]:
+        gathered = Gathered(read_video(*frames), read_sound(OTHER, said))
+        judged = judge_pack(one, gathered, date(2026, 11, 1))
+        return {found.rule: found.verdict for found in minimum_findings(one, judged, RuleChecks((), {}), gathered)}
+
+    assert told(*[shown] * 12) == {"speech.max_rate_ratio": "not_met", "speech.while_shown": "met"}
+    assert told(*[OTHER] * 12) == {"speech.max_rate_ratio": "not_met", "speech.while_shown": "not_met"}

@@ -50,17 +50,21 @@ class JudgedRow:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`rows` are the phrases, `others` findings of other wordings of the pack, `shown` all that a video showed."""
+    """`rows` are the phrases, `others` findings of other wordings of the pack, `shown` all that a video showed.
+
+    `said` is what was heard of each wording, also of those that are told by what the screen shows.
+    """
 
     rows: tuple[JudgedRow, ...]
     others: tuple[Finding, ...] = ()
     shown: VideoFindings | None = None
+    said: tuple[PhraseFinding, ...] = ()
 
 
 def judge_asked(texts: Sequence[str], pack: RulePack, gathered: Gathered) -> Judgement:
     """The phrases that a caller asks for. One that the pack knows, too, is that rule; the others bind as it says."""
     others = texts_of(pack.phrases)
-    judged, shown = _judged(texts, others, gathered, {}, pack)
+    judged, shown, _ = _judged(texts, others, gathered, {}, pack)
     known = {text: rule for rule in pack.phrases for text in rule.texts}
     rows = [_asked_row(number, judged[text], known.get(text)) for number, text in enumerate(texts, start=1)]
     return Judgement(tuple(rows), shown=shown)
@@ -99,9 +103,9 @@ def judge_pack(pack: RulePack, gathered: Gathered, day: date) -> Judgement:
     rules = phrases_for(pack, gathered.main.reading.kind)
     mandatory = texts_of(rules)
     channels = {text: rule.channel for rule in rules for text in rule.texts}
-    judged, shown = _judged(mandatory, (), gathered, channels, pack)
+    judged, shown, said = _judged(mandatory, (), gathered, channels, pack)
     # Apart from the others: an old wording is no decoy of the one that holds now.
-    stale, _ = _judged(texts_of(pack.stale), mandatory, gathered, {}, pack)
+    stale, *_ = _judged(texts_of(pack.stale), mandatory, gathered, {}, pack)
     found = phrase_findings(replace(pack, phrases=rules), {**stale, **judged}, reading)
     by_rule = {finding.rule: finding for finding in found}
     in_place_of = {rule.instead: by_rule[rule.id] for rule in pack.stale if rule.id in by_rule}
@@ -115,7 +119,7 @@ def judge_pack(pack: RulePack, gathered: Gathered, day: date) -> Judgement:
     others += [one for part in gathered.readings for one in forbidden_findings(pack.forbidden, part)]
     if gathered.main.reading.kind != "sound":
         others += seal_findings(pack.seal, gathered.main.reading, day)
-    return Judgement(tuple(rows), tuple(others), shown)
+    return Judgement(tuple(rows), tuple(others), shown, said)
 
 
 def _judged(
@@ -124,13 +128,13 @@ def _judged(
     gathered: Gathered,
     channels: Mapping[str, str],
     pack: RulePack,
-) -> tuple[dict[str, PhraseFinding], VideoFindings | None]:
-    """What became of each text; of a video also everything that it showed. `others` are decoys beside the texts."""
+) -> tuple[dict[str, PhraseFinding], VideoFindings | None, tuple[PhraseFinding, ...]]:
+    """What became of each text; of a video also all that it showed; what was heard. `others` are decoys."""
     main, ready = gathered.main, judged_phrases(texts, others)
     if main.video is None:
-        found = judge_phrases(ready, main.reading)
         low_quality = main.transcript is not None and main.transcript.low_quality
-        return {text: of_speech(one, low_quality=low_quality) for text, one in zip(texts, found, strict=True)}, None
+        found = tuple(of_speech(one, low_quality=low_quality) for one in judge_phrases(ready, main.reading))
+        return dict(zip(texts, found, strict=True)), None, found if main.reading.kind == "sound" else ()
     shown = find_all(main.video.looks, texts, (), pack.video, others)
     on_screen = [of_screen(one) for one in shown.phrases]
     heard = _heard(texts, ready, gathered)
@@ -138,7 +142,7 @@ def _judged(
         text: _of_channel(channels.get(text, "any"), *pair)
         for text, pair in zip(texts, zip(on_screen, heard, strict=True), strict=True)
     }
-    return told, shown
+    return told, shown, tuple(one for one in heard if one is not None)
 
 
 def _of_channel(channel: str, shown: PhraseFinding, said: PhraseFinding | None) -> PhraseFinding:

@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 from tests.fakes.embedding_server import KEY, embedding_server
 
+from sam2_mcp_worker.checks.findings import Finding
+from sam2_mcp_worker.checks.phrase_decoys import judged_phrases
+from sam2_mcp_worker.checks.phrase_judge import judge_phrases
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Unread
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
 from sam2_mcp_worker.pipelines import phrase_meaning
 from sam2_mcp_worker.pipelines.check_phrases import PhraseCheck, Request, check_phrases
+from sam2_mcp_worker.pipelines.phrase_judging import JudgedRow, Judgement
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
 
@@ -75,3 +80,19 @@ async def test_with_little_time_left_the_next_call_looks_and_no_verdict_hangs_on
     assert check.cursor is None and check.phrases[0]["state"] == "review"
     assert "proves nothing" in check.phrases[0]["reason"] and check.label.label == "conditional"
     assert sum(usage.requests for spent, _ in check.costs for usage in spent.values()) == 1
+
+
+async def test_what_could_not_be_told_stays_unknown_whatever_means_the_same(tmp_path: Path) -> None:
+    page = ReadPage(1, "done", tuple(ReadLine(line, "text") for line in TEXT.splitlines()), (Unread("print"),))
+    reading = Reading("text", "line", (page,))
+    [became] = judge_phrases(judged_phrases((PHRASE,)), reading)
+    assert became.state == "cannot_tell"
+    unknown = Finding("phrase_missing", "asked_1", "cannot_tell", became.reason, "house")
+    judgement = Judgement((JudgedRow(PHRASE, became, None, unknown, asked=True),))
+    with embedding_server({"refund": ["해약환급금", "돌려받는 금액"]}) as fake:
+        async with desk(tmp_path, **fake.settings()) as services:
+            deadline = Deadline.after(20)
+            found = await phrase_meaning.with_paraphrases(services, judgement, reading, job="j", deadline=deadline)
+    [row] = found.judgement.rows
+    assert row.became.state == "review" and "돌려받는" in row.became.read_as
+    assert row.finding is not None and row.finding.verdict == "cannot_tell"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from sam2_mcp_worker.checks.findings import Verdict
 from sam2_mcp_worker.checks.phrase_judge import PhraseFinding
 from sam2_mcp_worker.checks.phrase_pages import PhraseLine
 from sam2_mcp_worker.checks.reading import Reading
@@ -67,9 +68,11 @@ async def with_paraphrases(
             for i in near.sentence.lines
         ]
         became = _perhaps(row.became, near, tuple(lines))
-        finding = (
-            replace(row.finding, verdict="review", what=became.reason, page=became.page_number) if row.finding else None
-        )
+        if row.finding is None:
+            return replace(row, became=became)
+        # What was not read may hold the phrase itself: that stays unknown.
+        verdict: Verdict = "review" if row.became.state == "missing" else "cannot_tell"
+        finding = replace(row.finding, verdict=verdict, what=became.reason, page=became.page_number)
         return replace(row, became=became, finding=finding)
 
     return Meaning(replace(judgement, rows=tuple(map(looked, judgement.rows))), found.note, book.take())

@@ -94,3 +94,44 @@ def test_what_hinders_a_mismatch_is_told() -> None:
 def test_ranges_of_different_things_stay_two_figures() -> None:
     assert [one.text for one in figures_of(reading_of(["보장 1년~60세"]))] == ["1년", "60세"]
     assert [one.text for one in figures_of(reading_of(["보장 1년~60일"]))] == ["1년", "60일"]
+
+
+def test_a_bracket_that_is_no_unit_does_not_hide_the_one_behind_it() -> None:
+    table = Table("표.csv", (("담보", "가입금액(기본계약)(만원)"), ("암진단비", "3,000")))
+    assert [int(one.low) for one in figures_of_table(table)] == [30000000]
+
+
+def test_terms_that_other_words_part_are_named_each_by_its_own() -> None:
+    first, second = figures_of(reading_of(["주계약 20년 만기, 특약 30년 만기"]))
+    assert "주계약" in " ".join(first.label) and "주계약" not in " ".join(second.label)
+
+
+def test_eight_digits_that_no_calendar_has_are_no_day() -> None:
+    assert all(one.kind != "date" for one in figures_of(reading_of(["작성일 20261345"])))
+    assert figure("작성일 20261231").kind == "date"
+
+
+def test_a_range_whose_end_is_in_words_shares_no_power_of_ten() -> None:
+    assert [one.text for one in figures_of(reading_of(["보장 3~천만원"]))] == ["3", "천만원"]
+
+
+def test_limits_in_opposite_directions_are_not_compared() -> None:
+    (finding,) = found("암수술비 최대 3천만원", "암수술비 최소 5천만원")
+    assert finding.state == "cannot_compare" and "limits it in another way" in finding.reason
+
+
+def test_a_doubtful_figure_with_nothing_near_it_in_the_evidence_names_no_other() -> None:
+    (finding,) = found("암진단비 1O만원", "자동차 수리 7만원")
+    assert finding.state == "cannot_compare" and finding.evidence is None and "not certain" in finding.reason
+
+
+def test_a_value_that_the_evidence_gives_under_a_condition_as_well_is_no_mismatch() -> None:
+    (finding,) = found("암진단비 3천만원", "암진단비 2천만원", "암진단비 3천만원 고액암")
+    assert finding.state == "cannot_compare" and "as well, for" in finding.reason
+
+
+@pytest.mark.parametrize("word", ["주계약", "특약", "보험계약", "청약"])
+def test_words_that_end_like_about_do_not_say_about(word: str) -> None:
+    assert (figure(f"{word} 3천만원").bound, figure(f"{word} 3천만원").text) == ("", "3천만원")
+    assert figure("가입금액 약 3천만원").bound == "about"
+    assert [one.state for one in found(f"{word} 3천만원", f"{word} 2천만원")] == ["mismatch"]

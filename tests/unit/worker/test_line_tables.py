@@ -193,3 +193,9 @@ def test_no_page_is_so_full_that_it_takes_long() -> None:
 def test_a_title_stands_above_and_over_the_table() -> None:
     lines = [line("멀리", 60, 10), line("위", 60, 80), line("옆", 500, 80), line("안", 60, 120), ReadLine("글", "text")]
     assert title_above(lines, (50.0, 100.0, 200.0, 200.0), 40.0) == "위"
+
+
+def test_a_title_in_two_short_parts_over_columns_is_no_row() -> None:
+    above = [line("보장", LEFTS[0], 75), line("단위", LEFTS[1], 75)]
+    (table,) = tables(*above, *grid([HEAD, *BODY]))
+    assert (table.rows[0], table.title) == (tuple(HEAD), "보장 단위")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sam2_mcp_worker.checks.phrase_decoys import judged_phrases
+from sam2_mcp_worker.checks.phrase_grams import line_weight
 from sam2_mcp_worker.checks.phrase_judge import PhraseFinding, judge_phrases
 from sam2_mcp_worker.checks.phrase_tokens import tokens_of
 from sam2_mcp_worker.checks.phrase_units import other_units
@@ -121,3 +122,14 @@ def test_every_ending_of_a_denial_is_one() -> None:
     assert {token.value for word in words for token in tokens_of(f"보호 대상이 {word}")} == {"아니"}
     shown = "이 상품은 예금자보호 대상이 아닙니다"
     assert judged("이 상품은 예금자보호 대상입니다", shown).state == "altered"
+
+
+def test_of_many_places_some_are_told_and_all_are_counted() -> None:
+    lines = tuple(ReadLine(LIMITED, "text_layer", (0.0, 40.0 * row, 400.0, 40.0 * row + 16), 12.0) for row in range(8))
+    pages = tuple(ReadPage(number, "done", lines, (), (800.0, 1000.0)) for number in (1, 2))
+    (finding,) = judge_phrases(judged_phrases([LIMITED]), Reading("pdf", "px", pages))
+    assert (finding.state, finding.further_places, len(finding.elsewhere)) == ("present", 15, 8)
+
+
+def test_a_line_of_few_letters_is_a_part_of_a_phrase_only_where_all_of_it_is() -> None:
+    assert (line_weight("abcdefghij", "cde"), line_weight("abcdefghij", "xyz")) == (0.3, 0.0)

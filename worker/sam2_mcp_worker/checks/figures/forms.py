@@ -46,7 +46,7 @@ _AFTER = re.compile(
     r"\s?(?:(?P<at_least>이상|이후|부터)|(?P<more_than>초과)|(?P<at_most>이하|이내|까지|한도|이전)|(?P<less_than>미만)"
     r"|(?P<about>내외|정도|가량|안팎|대(?![가-힣])))"
 )
-_BEFORE = re.compile(r"(?:(?P<at_most>최대|최고)|(?P<at_least>최소|최저)|(?P<about>약|대략|평균))\s?$")
+_BEFORE = re.compile(r"(?:(?P<at_most>최대|최고)|(?P<at_least>최소|최저)|(?P<about>(?<![가-힣])약|대략|평균))\s?$")
 _PER = re.compile(
     r"(?<![가-힣\d])(?:(?P<월>매월|월간|월납|월|매달)|(?P<연>매년|연간|연|年)|(?P<일>매일|하루|일)|(?P<주>매주))"
     r"\s?(?:복리|단리|평균)?\s?$"

@@ -20,6 +20,8 @@ from sam2_mcp_worker.deadline import Deadline, deadline_scope
 from sam2_mcp_worker.engines.request_limiter import RequestLimiter
 from sam2_mcp_worker.engines.speech_ports import Hearing, SpokenSegment
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.pipelines.check_figures import Request as FigureRequest
+from sam2_mcp_worker.pipelines.check_figures import check_figures
 from sam2_mcp_worker.pipelines.check_phrases import Request, check_phrases
 from sam2_mcp_worker.pipelines.document_reading import Document, ReadDocument, ReadRequest, open_document
 from sam2_mcp_worker.pipelines.sound_documents import LOW_QUALITY, SoundDocument, VideoDocument
@@ -192,3 +194,10 @@ async def test_a_phrase_that_is_only_there_in_other_words_is_for_a_person_and_co
     assert "proves nothing" in row["reason"] and other["state"] == "missing"
     usage = joined_usage(paid, check.costs)
     assert usage is not None and usage[USAGE_KEY]["requests"] >= 1 and "1" in usage[USAGE_KEY]["per_phrase"]
+
+
+async def test_half_letters_in_a_text_or_a_name_cost_nothing(services: Services) -> None:
+    with deadline_scope(Deadline.after(60.0, margin_s=5.0)):
+        check = await check_figures(services, FigureRequest(text="Premium \ud800 10,000", evidence=("a\ud800b",)))
+    assert check.findings is not None and [one.state for one in check.findings] == ["cannot_compare"]
+    assert check.evidence[0].name == "ab" and check.report is not None

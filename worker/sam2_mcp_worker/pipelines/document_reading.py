@@ -91,7 +91,8 @@ async def open_document(services: Services, request: ReadRequest) -> Document:
         )
     if not source:
         _refuse_pages(request, "text")
-        return TextDocument(_bounded(text))
+        # JSON may hold halves of letters, which nothing that is written or sent can carry.
+        return TextDocument(_bounded(text.encode("utf-8", "replace").decode("utf-8")))
     stored = await services.sources.resolve(source)
     return await open_stored(services, stored, request)
 

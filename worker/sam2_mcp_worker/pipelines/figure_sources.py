@@ -25,7 +25,7 @@ from sam2_mcp_worker.pipelines.page_tables import may_hold_tables, with_tables
 from sam2_mcp_worker.pipelines.read_documents import NOT_REACHED, Document, ReadDocument, ReadRequest
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
-from sam2_mcp_worker.uploads import StoredFile
+from sam2_mcp_worker.uploads import StoredFile, clean_name
 
 # Raise it whenever tables of files are read otherwise.
 TABLE_FILES_VERSION = 1
@@ -250,4 +250,4 @@ def _pages(numbers: list[int]) -> str:
 def shown_source(source: str) -> str:
     """A name for a source that did not open: never the content that somebody may have pasted."""
     last = source.strip().replace("\\", "/").rsplit("/", 1)[-1].split("?", 1)[0].rsplit("@", 1)[-1]
-    return last[:60] or "evidence"
+    return clean_name(last)[:60]

@@ -36,6 +36,8 @@ def told(*texts: str, rules: tuple[ForbiddenRule, ...] = PACK) -> list[tuple[str
         ("하루 330원으로 준비하는 암보험", [("daily_premium", "not_met")]),
         ("보험료는 1 일 1,000 원", [("daily_premium", "not_met")]),
         ("하루 3백원", [("daily_premium", "review")]),
+        ("보험료 하루 삼백원", [("daily_premium", "not_met")]),
+        ("매일 천원으로 준비", [("daily_premium", "not_met")]),
         ("보험료 9,900원 하루 330원", [("daily_premium", "not_met")]),
         ("골절 하루 3만원, 보험료 월 9,900원", [("daily_premium", "review")]),
         ("입원 1일당 50,000원 지급", []),

@@ -52,6 +52,7 @@ def told(read: Reading, day: date = DAY, rules: SealRules | None = RULES) -> dic
         ("준법감시인 심의필 (2026.01.01~2026.12.31)", None, "2026-01-01", "2026-12-31"),
         ("준법 감시인 심의 필 제2026-1호 2026년 12월 31일까지", "2026-1", None, "2026-12-31"),
         ("준법감시인 심의필 제2026-1호\n보험기간 2026.01.01 ~ 2036.01.01", "2026-1", None, None),
+        ("준법감시인 심의필 제2026-1호(~2026.12.31)", "2026-1", None, "2026-12-31"),
         ("준법감시인 심의필을 받았습니다", None, None, None),
     ],
 )
@@ -162,3 +163,23 @@ def test_any_lines_are_taken_and_every_mark_lies_in_one_of_them(texts: list[str]
     seals = seals_of(RULES.names if RULES else (), read)
     assert all(seal.line in lines for seal in seals)
     assert any(GOOD in text for text in texts) <= bool(seals)
+
+
+def test_a_mark_under_a_name_that_the_pack_lacks_is_for_a_person() -> None:
+    assert told(reading("안내\n한빛생명 심의필 제2026-0031호")) == {"seal": "review"}
+    assert told(reading("안내\n심의 대상")) == {"seal": "not_met"}
+    assert RULES is not None
+    latin = RULES.model_copy(update={"names": ("Review mark",)})
+    assert told(reading("The market"), rules=latin) == {"seal": "not_met"}
+    assert told(reading("Approval mark 12"), rules=latin) == {"seal": "review"}
+
+
+def test_what_a_pack_does_not_ask_of_a_mark_is_not_told() -> None:
+    assert RULES is not None and RULES.format is not None
+    free = RULES.format.model_copy(update={"number": False, "validity": False})
+    assert told(reading("준법감시인 심의필"), rules=RULES.model_copy(update={"format": free})) == {"seal": "met"}
+
+
+def test_of_names_within_one_another_the_longest_is_the_mark() -> None:
+    (seal,) = seals_of(("심의필", "준법감시인 심의필"), reading(GOOD))
+    assert seal.name == "준법감시인 심의필"

@@ -189,3 +189,8 @@ def test_the_documentation_names_every_field_of_a_pack() -> None:
     sections = (TextRules, ContrastRules, FileRules, SpeechRules, VideoRules)
     fields = {field for model in (*models, *sections) for field in model.model_fields}
     assert sorted(field for field in fields if not re.search(rf"\b{field}\b", text)) == []
+
+
+def test_a_path_that_no_file_system_takes_is_an_unknown_pack() -> None:
+    with pytest.raises(WorkerError, match="rule"):
+        load_rule_pack("a" * 5000 + ".toml")

@@ -29,8 +29,10 @@ READ_CHARS = 40
 # Points and commas within numbers end nothing.
 _CLAUSE_ENDS = re.compile(r"[\n;/|·•]|[,.](?!\d)")
 _MONEY = "원|달러|유로|엔|위안|krw|usd|eur|won|dollars?"
+# "천원", "삼백원", "만원".
+_IN_WORDS = "[일이삼사오육칠팔구]?[십백천만][일이삼사오육칠팔구십백천만억]{0,6}원"
 SLOTS = {
-    "{amount}": rf"(?:[$€£¥₩]\d[\d,.]{{0,15}}|\d[\d,.]{{0,15}}[십백천만억조]{{0,4}}(?:{_MONEY}))",
+    "{amount}": rf"(?:[$€£¥₩]\d[\d,.]{{0,15}}|\d[\d,.]{{0,15}}[십백천만억조]{{0,4}}(?:{_MONEY})|{_IN_WORDS})",
     "{number}": r"\d[\d,.]{0,15}",
 }
 # A slot counts as the shortest sum of money does ("50원").

@@ -11,9 +11,10 @@ from datetime import date
 
 from sam2_mcp_worker.checks.findings import Finding, Verdict
 from sam2_mcp_worker.checks.phrases import match_phrase, phrase_of
-from sam2_mcp_worker.checks.reading import Reading, ReadLine
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
 from sam2_mcp_worker.checks.rule_packs.schema import SealFormat, SealRules
 from sam2_mcp_worker.checks.seal_reading import Seal, seals_of
+from sam2_mcp_worker.checks.squeezed import squeeze, squeezed
 from sam2_mcp_worker.checks.unread import unread_reason
 
 
@@ -87,6 +88,11 @@ def _without(rules: SealRules, reading: Reading) -> Iterator[Finding]:
                 what = f'"{match.read_as}" may be the mark {name}: a person must look'
                 yield _at(rules, "seal", "review", what, page.number, line)
                 return
+        if place := _other_name(rules, page):
+            index, ending = place
+            what = f'"{ending}" may belong to a mark under another name: a person must look'
+            yield _at(rules, "seal", "review", what, page.number, page.lines[index])
+            return
     why = unread_reason(reading)
     if why:
         what = f"no mark of a review was found, but {why}"
@@ -94,6 +100,17 @@ def _without(rules: SealRules, reading: Reading) -> Iterator[Finding]:
     else:
         what = f"no mark of a review stands there (looked for: {', '.join(rules.names)})"
         yield Finding("review_seal", "seal", "not_met", what, rules.basis)
+
+
+def _other_name(rules: SealRules, page: ReadPage) -> tuple[int, str] | None:
+    """The line that holds the last word of a name ("심의필") behind another word, and that word."""
+    text = squeezed([line.text for line in page.lines])
+    for ending in {name.split()[-1]: None for name in rules.names}:
+        plain = squeeze(ending)
+        at = text.text.find(plain)
+        if at >= 0 and not text.cuts(at, at + len(plain)):
+            return text.line_of(at), ending
+    return None
 
 
 def _finding(rules: SealRules | SealFormat, rule: str, verdict: Verdict, what: str, seal: Seal) -> Finding:

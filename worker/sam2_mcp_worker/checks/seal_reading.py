@@ -34,7 +34,7 @@ _UNREAD = re.compile(
     rf"{_VALIDITY}|까지|부터|[~\u223c\u301c\uff5e]|\d\s?(?:년|개월)|(?<!\d)\d\d[./\-]\s?\d{{1,2}}[./\-]\s?\d{{1,2}}(?!\d)|(?<!\d)20\d{{6}}(?!\d)"
 )
 _NUMBER_BEFORE = re.compile(r"\d\s*호\W*\Z")
-_UNTIL = re.compile(rf"(?:{_VALIDITY})[\s:]*[~\u223c\uff5e]?\s*\Z")
+_UNTIL = re.compile(rf"(?:(?:{_VALIDITY})[\s:]*[~\u223c\uff5e]?|[~\u223c\uff5e])\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)

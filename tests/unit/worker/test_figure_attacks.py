@@ -83,6 +83,7 @@ def test_a_plain_error_is_found(line: str, filed: str, text: str) -> None:
 
 def test_what_hinders_a_mismatch_is_told() -> None:
     assert found("누적 고객 5대", "누적 고객 7대")[0].reason.endswith("it may name one of several.")
+    assert "it has no unit" in found("지점 수 120", "지점 수 130")[0].reason
     (finding,) = found("암진단비 3천만원", "암진단비 2천만원", "암진단비 최초 3천만원")
     assert finding.state != "mismatch"
     read = ReadLine("암진단비 2천만원", "ocr", (10, 10, 90, 22), confidence=0.5)
@@ -106,8 +107,12 @@ def test_terms_that_other_words_part_are_named_each_by_its_own() -> None:
     assert "주계약" in " ".join(first.label) and "주계약" not in " ".join(second.label)
 
 
+def test_more_years_than_anybody_lives_are_no_age() -> None:
+    assert [figure(text).kind for text in ("199세", "200세")] == ["age", "count"]
+
+
 def test_eight_digits_that_no_calendar_has_are_no_day() -> None:
-    assert all(one.kind != "date" for one in figures_of(reading_of(["작성일 20261345"])))
+    assert all(one.kind != "date" for one in figures_of(reading_of(["작성일 20260231"])))
     assert figure("작성일 20261231").kind == "date"
 
 

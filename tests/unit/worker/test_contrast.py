@@ -193,7 +193,12 @@ def test_upright_lines_are_measured_along_their_length(tmp_path):
 
 
 def test_where_no_ink_is_nothing_is_measured_and_the_reason_is_told(tmp_path):
-    assert "no ink" in measured(flat((200, 200, 200)), (20, 20, 400, 40), 20, tmp_path)["reason"]
+    none = measured(flat((200, 200, 200)), (20, 20, 400, 40), 20, tmp_path)
+    assert "no ink" in none["reason"] and none["unseen"]
+    rgb, box = written(flat((255, 255, 255)), (0, 0, 0), 24, "body")
+    covered = rgb.copy()
+    covered[:, (box[0] + box[2]) // 2 :] = (200, 220, 240)
+    assert measured(covered, box, 24, tmp_path) == {"reason": "no ink was found in much of the line", "unseen": True}
     assert "outside" in measured(flat((200, 200, 200)), (2000, 20, 2400, 40), 20, tmp_path)["reason"]
 
 

@@ -26,7 +26,8 @@ CSS_PX_PER_PT = 4 / 3
 class ContrastRange:
     """Between which ratios (1-21) a line's contrast lies: `low` where it is weakest, `high` for most of the line.
 
-    `text_rgb` and `ground_rgb` are those of most of the line. With a `reason` nothing could be measured.
+    `text_rgb` and `ground_rgb` are those of most of the line. With a `reason` nothing could be measured; `unseen` says
+    that there is no ink where the line stands, or only in a part of it.
     """
 
     low: float
@@ -34,6 +35,7 @@ class ContrastRange:
     text_rgb: Rgb | None = None
     ground_rgb: Rgb | None = None
     reason: str = ""
+    unseen: bool = False
 
     def told(self) -> str:
         """For people: `4.2` or `3.1 to 4.6`."""

@@ -32,6 +32,8 @@ FAINTEST = 10.0
 CORE = 0.85
 # Of the pixels of a piece; the strongest few are noise, or a rule that runs through.
 STRONGEST_PERCENTILE = 99.0
+# Of the pieces of a line: where fewer show ink, the rest of it is hidden or covered.
+LEAST_SEEN = 0.6
 # Of the ink of the middle piece: less is a comma, or the edge of a letter at the end of the line.
 LEAST_INKED = 0.4
 # Strokes of fine print come out this much fainter where they lie across two pixels; a fainter piece has another colour.
@@ -74,9 +76,11 @@ class Piece:
 
 
 def text_contrast(params: dict[str, Any]) -> dict[str, Any]:
-    """`{pixels, lines: [{box, height_px, own_px}]}` -> `{lines: [{low, high, text_rgb, ground_rgb} | {reason}]}`.
+    """`{pixels, lines: [{box, height_px, own_px}]}` -> `{lines: [...]}`.
 
-    `own_px` is the height in the pixels that the text was made of: less than `height_px` where a picture was enlarged.
+    Each line is `{low, high, text_rgb, ground_rgb}` or `{reason, unseen}`; `unseen` ones show no ink, or little: a file
+    may hold text that nobody sees. `own_px` is the height in the pixels that the text was made of: less than
+    `height_px` where a picture was enlarged.
 
     Raises:
         WorkerError: pixels_unreadable.
@@ -93,10 +97,11 @@ def _told(pixels: PixelFile, box: Sequence[float], height_px: float, own_px: flo
     x0, y0, x1, y1 = box
     crop = pixels.crop_rgb((int(x0 - pad), int(y0 - pad), int(np.ceil(x1 + pad)), int(np.ceil(y1 + pad))))
     if min(crop.shape[:2]) < 3:
-        return {"reason": "the line lies outside of the picture"}
-    pieces = measured_pieces(crop, height_px, stroke_cover(own_px))
-    if not pieces:
-        return {"reason": "no ink was found where the line stands"}
+        return {"reason": "the line lies outside of the picture", "unseen": False}
+    pieces, seen_share = measured_pieces(crop, height_px, stroke_cover(own_px))
+    if seen_share < LEAST_SEEN:
+        part = "in much of the line" if pieces else "where the line stands"
+        return {"reason": f"no ink was found {part}", "unseen": True}
     middle = sorted(pieces, key=lambda piece: piece.high)[len(pieces) // 2]
     return {
         "low": round(min(piece.low for piece in pieces), 2),
@@ -106,20 +111,24 @@ def _told(pixels: PixelFile, box: Sequence[float], height_px: float, own_px: flo
     }
 
 
-def measured_pieces(crop: Pixels, height_px: float, cover: float) -> list[Piece]:
-    """The pieces of a level line that hold letters, along its longer side; `cover` as `stroke_cover` tells it."""
+def measured_pieces(crop: Pixels, height_px: float, cover: float) -> tuple[list[Piece], float]:
+    """The pieces of a level line that hold letters, along its longer side, and the share of all pieces with ink.
+
+    `cover` as `stroke_cover` tells it.
+    """
     tall = crop.shape[0] > crop.shape[1]
     level = np.ascontiguousarray(crop.transpose(1, 0, 2)) if tall else crop
     count = max(1, round(level.shape[1] / (PIECE_HEIGHTS * max(1.0, height_px))))
     parts = np.array_split(level, count, axis=1)
     seen = [one for one in (_seen(np.ascontiguousarray(part)) for part in parts) if one is not None]
     if not seen:
-        return []
+        return [], 0.0
     usual = float(np.median([one.inked for one in seen]))
     letters = [one for one in seen if one.inked >= LEAST_INKED * usual]
     by_strength = sorted(letters, key=lambda one: float(np.linalg.norm(one.text - one.ground)))
     usual_text = by_strength[len(letters) // 2].text  # the very strongest are overshot by JPEG
-    return [_with_ratios(one, _own_colour(one, usual_text, cover), height_px, cover) for one in letters]
+    measured = [_with_ratios(one, _own_colour(one, usual_text, cover), height_px, cover) for one in letters]
+    return measured, len(seen) / len(parts)
 
 
 def _seen(part: Pixels) -> _Seen | None:

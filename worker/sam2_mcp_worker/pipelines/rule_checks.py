@@ -222,7 +222,7 @@ def _contrasts(questions: Mapping[int, Question], measured: _Measured) -> dict[L
 
 def _range(told: Mapping[str, Any]) -> ContrastRange:
     if "reason" in told:
-        return ContrastRange(1.0, 21.0, reason=told["reason"])
+        return ContrastRange(1.0, 21.0, reason=told["reason"], unseen=told["unseen"])
     text, ground = ((colour[0], colour[1], colour[2]) for colour in (told["text_rgb"], told["ground_rgb"]))
     return ContrastRange(told["low"], told["high"], text, ground)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,12 @@ def test_files_that_are_missing_huge_or_no_text_are_named(tmp_path: Path, monkey
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(WorkerError, match="case_file_invalid"):
         load_case_files([tmp_path / "binary.toml"])
+    (tmp_path / "deep.toml").write_text("x = " + "[" * 5000, encoding="utf-8")
+    with pytest.raises(WorkerError, match="case_file_invalid"):
+        load_case_files([tmp_path / "deep.toml"])
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(WorkerError, match="no plain file"):
+        load_case_files([tmp_path / "pipe.toml"])
     monkeypatch.setattr(case_files, "MAX_CASE_FILE_BYTES", 10)
     with pytest.raises(WorkerError, match="more than 10 bytes"):
         load_case_files([written(tmp_path, GOOD)])
@@ -205,9 +212,9 @@ def test_kept_runs_come_back_and_a_line_that_was_cut_does_not_count(tmp_path: Pa
     store.keep(whole, "여기 \ud800 답")
     store.keep(record("a", 2, code="timeout", detail="late"), "")
     path = tmp_path / "runs.jsonl"
-    path.write_bytes(path.read_bytes() + b'{"case": "a", "repe')
+    path.write_bytes(path.read_bytes() + b'\xff\xfe\x00\n[1]\n{"case": "a", "repe')
     again = RunStore(tmp_path)
-    assert again.damaged == 1
+    assert again.damaged == 3
     assert again.finished("a", "d", 1) == whole
     assert again.finished("a", "other", 1) is None
     again.keep(record("a", 2), "")

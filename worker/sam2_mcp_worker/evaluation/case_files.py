@@ -172,6 +172,8 @@ def load_case_files(paths: Sequence[Path]) -> list[CaseFile]:
 
 
 def _load(path: Path) -> CaseFile:
+    if path.exists() and not path.is_file():  # a pipe or a device may have no end
+        raise WorkerError("case_file_unreadable", f"{path}: no plain file", next_step="give the path of a case file")
     try:
         with path.open("rb") as opened:
             data = opened.read(MAX_CASE_FILE_BYTES + 1)
@@ -183,7 +185,7 @@ def _load(path: Path) -> CaseFile:
         raise _invalid(path, f"more than {MAX_CASE_FILE_BYTES} bytes")
     try:
         return CaseFile.model_validate({**tomllib.loads(data.decode("utf-8")), "folder": path.resolve().parent})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _invalid(path, str(error)) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]

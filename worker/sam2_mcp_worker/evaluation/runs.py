@@ -121,7 +121,7 @@ class RunStore:
             raise WorkerError(
                 "folder_unwritable", f"{folder}: {error.strerror}", next_step="name another --out"
             ) from error
-        self.kept, self.damaged = _read(self._path.read_text(encoding="utf-8"))
+        self.kept, self.damaged = _read(self._path.read_text(encoding="utf-8", errors="replace"))
 
     def finished(self, case: str, digest: str, repeat: int) -> RunRecord | None:
         """The last attempt at this repeat of this very case, if there was one."""
@@ -147,7 +147,7 @@ def _read(text: str) -> tuple[list[RunRecord], int]:
     for line in filter(str.strip, text.split("\n")):
         try:
             records.append(_record(json.loads(line)))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             damaged += 1
     return records, damaged
 

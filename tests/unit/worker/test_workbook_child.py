@@ -138,6 +138,14 @@ def small_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_room")
+def test_a_sheet_that_does_not_tell_its_size_is_not_gone_through_for_it(workbook: Path, tmp_path: Path) -> None:
+    good = b"".join(b'<row r="%d"><c r="A%d"><v>1</v></c></row>' % (n, n) for n in range(1, 20_000))
+    path = with_sheet_data(workbook, tmp_path / "g.xlsx", good + b"<row no xml")
+    path = rewritten(path, tmp_path / "h.xlsx", "sheet1", lambda xml: re.sub(rb"<dimension [^>]*>", b"", xml))
+    assert len(read(path)["tables"][0]["rows"]) == 5, "what is behind the bound was never looked at"
+
+
+@pytest.mark.usefixtures("small_room")
 def test_rows_beyond_the_bound_are_told(workbook: Path, tmp_path: Path) -> None:
     rows = b"".join(b'<row r="%d"><c r="A%d"><v>1</v></c></row>' % (n, n) for n in range(1, 8))
     result = read(with_sheet_data(workbook, tmp_path / "r.xlsx", rows))

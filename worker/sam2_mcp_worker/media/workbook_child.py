@@ -109,7 +109,10 @@ def _encrypted() -> WorkerError:
 def _read(path: Path) -> dict[str, Any]:
     # Not above: it takes 0.25 s and 10 MB, and most decoder children never see a workbook.
     import openpyxl
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
+    # Of a sheet that does not tell its size it would read every row to find out, and nobody here asks.
+    ReadOnlyWorksheet._get_size = lambda _: None  # type: ignore[attr-defined]
     with path.open("rb") as file:  # by its path openpyxl reads only what ends in .xlsx
         book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         return _read_book(book)

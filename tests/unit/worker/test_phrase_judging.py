@@ -143,6 +143,12 @@ def test_a_pack_is_judged_whole_and_a_phrase_that_is_not_needed_is_no_finding(pa
     assert {one.kind for one in judged.others} >= {"forbidden_wording", "review_seal"}
 
 
+def test_sound_that_nobody_heard_may_say_that_a_phrase_is_needed(pack: RulePack) -> None:
+    whole, deaf = (Gathered(read_video(OTHER, OTHER), None, trouble) for trouble in ("", "sound_damaged: cut"))
+    assert "renewal" not in verdicts(judge_pack(pack, whole, date(2026, 11, 1)))
+    assert verdicts(judge_pack(pack, deaf, date(2026, 11, 1)))["renewal"] == "cannot_tell"
+
+
 def test_the_limit_of_before_is_stale_and_not_also_missing(pack: RulePack) -> None:
     before = load_rule_pack("korean_insurance_ads").on(date(2025, 8, 1))
     rule = next(one for one in pack.phrases if one.id == "deposit_protection")

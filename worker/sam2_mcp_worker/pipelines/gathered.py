@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from sam2_mcp_worker.checks.reading import Reading
+from sam2_mcp_worker.checks.reading import Reading, ReadPage
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.jobs import Progress
@@ -40,9 +40,11 @@ class Gathered:
 
     @property
     def joined(self) -> Reading:
-        """Everything as one reading, the sound as a further page."""
+        """Everything as one reading, the sound as a further page, also sound that nobody could go through."""
         pages = [page for reading in self.readings for page in reading.pages]
-        if self.sound is None:
+        if self.sound_trouble:
+            pages.append(ReadPage(1, "failed", reason=self.sound_trouble))
+        elif self.sound is None:
             return self.main.reading
         numbered = tuple(replace(page, number=number) for number, page in enumerate(pages, start=1))
         return replace(self.main.reading, pages=numbered)

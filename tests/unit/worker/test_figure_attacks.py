@@ -140,3 +140,13 @@ def test_words_that_end_like_about_do_not_say_about(word: str) -> None:
     assert (figure(f"{word} 3천만원").bound, figure(f"{word} 3천만원").text) == ("", "3천만원")
     assert figure("가입금액 약 3천만원").bound == "about"
     assert [one.state for one in found(f"{word} 3천만원", f"{word} 2천만원")] == ["mismatch"]
+
+
+def test_a_name_above_in_another_column_is_none() -> None:
+    def label(left: float) -> str:
+        name = ReadLine("암진단비", "text_layer", (left, 0.0, left + 60.0, 10.0))
+        value = ReadLine("3천만원", "text_layer", (200.0, 20.0, 260.0, 30.0))
+        (only,) = figures_of(Reading("image", "px", (ReadPage(1, "done", (name, value)),)))
+        return " ".join(only.label)
+
+    assert (label(200.0), label(20.0), label(400.0)) == ("암진단비", "", "")

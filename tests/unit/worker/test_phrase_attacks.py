@@ -133,3 +133,29 @@ def test_of_many_places_some_are_told_and_all_are_counted() -> None:
 
 def test_a_line_of_few_letters_is_a_part_of_a_phrase_only_where_all_of_it_is() -> None:
     assert (line_weight("abcdefghij", "cde"), line_weight("abcdefghij", "xyz")) == (0.3, 0.0)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "phrase", [WAITING, DEPOSITS, VALID, "최근 3개월 이내 입원한 분은 제외되며 이 상품은 예금이 아닙니다"]
+)
+def test_a_phrase_is_there_wherever_its_lines_end_and_with_signs_that_are_drawn_as_nothing(
+    phrase: str, source: Source
+) -> None:
+    cuts = [cut for cut in range(1, len(phrase)) if not phrase[cut - 1 : cut + 1].isdigit()]
+    states = {cut: judged(phrase, phrase[:cut], phrase[cut:], source=source).state for cut in cuts}
+    assert {cut: state for cut, state in states.items() if state != "present"} == {}
+    assert judged(phrase, "\u200b".join(phrase), source=source).state == "present"
+
+
+def test_a_benefit_for_a_disadvantage_is_altered() -> None:
+    notice = "기존 계약을 해지하고 새로운 계약을 체결할 경우 보장내용 축소 등 불이익이 생길 수 있습니다"
+    assert judged(notice, notice.replace("불이익", "이익")).state == "altered"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_spaces_alone_alter_nothing_and_a_longer_number_does(source: Source) -> None:
+    turned = "이 상품은 비갱신형 무배당 상품으로 1일부터 15일까지 청약할 수 있습니다"
+    assert judged(turned, turned.replace(" ", ""), source=source).state == "present"
+    assert judged(turned, turned.replace("15", "1 5"), source=source).state == "present"
+    assert judged("1억원까지 보호하는 상품입니다", "11억원까지 보호하는 상품입니다", source=source).state != "present"

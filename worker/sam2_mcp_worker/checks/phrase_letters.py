@@ -38,7 +38,12 @@ _kept_letters = functools.lru_cache(maxsize=32768)(_letters)
 
 
 def composed_of(text: str) -> str:
-    """The text in NFKC, also where it came with its syllables taken apart; without raised marks of footnotes."""
+    """The text in NFKC, also where it came with its syllables taken apart; without raised marks of footnotes.
+
+    What is drawn as nothing is left out as well: it may stand within a number.
+    """
+    if not text.isprintable():
+        text = "".join(char for char in text if unicodedata.category(char) != "Cf")
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text).translate(_RAISED))
 
 

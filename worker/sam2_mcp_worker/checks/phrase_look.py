@@ -75,7 +75,8 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
     wanted = composed_of(phrase.text)
     laid = Alignment(wanted, page, place)
     read_as = " ".join(page.text[laid.first : laid.last].split())
-    unlike = differences(phrase.tokens, laid.tokens) or opposed(phrase.text, read_as)
+    unlike = () if _is_same(place, laid) else differences(phrase.tokens, laid.tokens)
+    unlike = unlike or opposed(phrase.text, read_as)
     unlike = unlike or turned(phrase.tokens, page, laid.first, laid.last)
     unlike = unlike or other_units(wanted, phrase.tokens, page.text, laid.tokens, slips=slips)
     after = () if unlike else denied(phrase.tokens, page, laid.last) or _taken_back(wanted, page, laid.last)
@@ -105,6 +106,11 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
 def says_exactly(phrase: Phrase) -> bool:
     """Whether a phrase has what a single misread letter turns into something else: numbers, negations, "있"."""
     return bool(phrase.tokens) or any(char in AFFIRMATIONS for char in phrase.text)
+
+
+def _is_same(place: Place, laid: Alignment) -> bool:
+    """Whether all letters are the same, of tokens too: then only spaces tell these apart ("등 불이익", "등불이익")."""
+    return place.score == 1.0 and all(laid.first <= one.start and one.end <= laid.last for one in laid.tokens)
 
 
 def _taken_back(wanted: str, page: LetterLines, last: int) -> tuple[str, ...]:

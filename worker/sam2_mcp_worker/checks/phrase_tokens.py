@@ -22,16 +22,17 @@ _STEMS = {
     "비": ("갱신", "보장", "과세", "급여", "흡연", "확정"),
     "무": ("배당", "진단", "심사", "해지", "해약"),
     "유": ("배당", "진단", "심사", "해지", "해약"),
-    "불": ("포함", "인정", "승인", "충분"),
+    "불": ("포함", "인정", "승인", "충분", "이익"),
     "부": ("지급", "담보"),
     "미": ("지급", "보장", "포함", "가입", "적용", "환급"),
 }
 _TURNED = "|".join(
-    rf"{'' if prefix == '미' else '(?<![가-힣])'}{prefix}(?={'|'.join(stems)})" for prefix, stems in _STEMS.items()
+    rf"{'' if prefix in '미불' else '(?<![가-힣])'}{prefix}(?={'|'.join(stems)})" for prefix, stems in _STEMS.items()
 )
-# Of several syllables only those that no two words make where they meet ("보험금 지급" holds 금지).
+# Of several syllables only those that no two words make where they meet ("보험금 지급" holds 금지). Lines end anywhere
+# within a word.
 _NEGATION = (
-    rf"않|아[니닌닐님닙]|없|못|(?<!환)불가|제외|(?<![가-힣])안(?=\s?(?:되|됩|된|될|됨|돼|하|합|한|할|함|해))|{_TURNED}"
+    rf"않|아\n?[니닌닐님닙]|없|못|(?<!환)불\n?가|제\n?외|(?<![가-힣])안(?=\s?(?:되|됩|된|될|됨|돼|하|합|한|할|함|해))|{_TURNED}"
     r"|n[o'\u2019]t\b|cannot|\b(?:without|no|never)\b|\bnon-?(?=[a-z])|\bun(?=guaranteed|insured|protected)"
 )
 _TOKEN = re.compile(rf"(?P<number>{_SIGN}{AMOUNT}|{SPELLED})|(?P<negation>{_NEGATION})", re.IGNORECASE)
@@ -66,7 +67,8 @@ def tokens_of(text: str) -> list[Token]:
     tokens: list[Token] = []
     for match in _TOKEN.finditer(digits):
         if match["negation"]:
-            value = _SAME_NEGATION.sub("아니", match[0].casefold().replace("\u2019", "'"))
+            value = match[0].casefold().replace("\u2019", "'").replace("\n", "")
+            value = _SAME_NEGATION.sub("아니", value)
             tokens.append(Token(match[0], value, match.start(), match.end(), negation=True))
         elif not _is_mark(text, match.start(), match.end()):
             tokens += _numbers(match[0], match.start())

@@ -6,7 +6,7 @@ Owns when two units of one number say something else. Which numbers are the same
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rapidfuzz import fuzz
 
@@ -15,6 +15,8 @@ from sam2_mcp_worker.checks.phrase_letters import letters
 from sam2_mcp_worker.checks.phrase_tokens import Token
 
 _BEHIND = re.compile(rf"\s?(?:{UNIT_PATTERN})")
+# Also a line may end within a unit ("3개" above "월"), which has six characters at most with what may not follow it.
+_REACH_CHARS = 8
 # What is measured so is never the same in another one of them. Counts have many names ("1인당", "1명당").
 _MEASURED = ("percent", "amount", "age", "period")
 # Units that share this much of their letters may be slips of one another: "원" and "엔".
@@ -30,16 +32,16 @@ def other_units(
     """
     if [token.value for token in tokens] != [token.value for token in found]:
         return ()
-    pairs = ((one.text, _unit(wanted, one), _unit(text, other)) for one, other in zip(tokens, found, strict=True))
-    return tuple(_said(pairs, slips))
+    said = (_differing(wanted, one, text, other, slips) for one, other in zip(tokens, found, strict=True))
+    return tuple(one for one in said if one)
 
 
-def _said(pairs: Iterator[tuple[str, Unit | None, Unit | None]], slips: bool) -> Iterator[str]:
-    for number, unit, other in pairs:
-        if unit is None or other is None or not _tells_apart(unit, other):
-            continue
-        if not (slips and _may_be_slip(unit, other)):
-            yield f"{number}{unit.name} -> {number}{other.name}"
+def _differing(wanted: str, token: Token, text: str, other: Token, slips: bool) -> str:
+    unit, stands = _unit(wanted, token), _unit(text, other)
+    if unit is None or stands is None or not _tells_apart(unit, stands) or (slips and _may_be_slip(unit, stands)):
+        return ""
+    joined = text[: other.end] + text[other.end : other.end + _REACH_CHARS].replace("\n", "")
+    return "" if _unit(joined, other) == unit else f"{token.text}{unit.name} -> {token.text}{stands.name}"
 
 
 def _unit(text: str, token: Token) -> Unit | None:

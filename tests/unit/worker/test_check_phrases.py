@@ -19,7 +19,7 @@ from tests.fakes.videos import write_clip
 from sam2_mcp_worker.checks.reading import ReadPage
 from sam2_mcp_worker.deadline import Deadline, deadline_scope
 from sam2_mcp_worker.engines.request_limiter import RequestLimiter
-from sam2_mcp_worker.engines.speech_ports import Hearing, SpokenSegment
+from sam2_mcp_worker.engines.speech_ports import AudioPiece, Hearing, SpokenSegment
 from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.pipelines.check_phrases import JUDGING, PhraseCheck, Request, check_phrases
 from sam2_mcp_worker.pipelines.document_reading import ReadDocument, ReadRequest, open_document
@@ -295,13 +295,22 @@ async def test_a_notice_on_the_screen_is_held_against_the_minimums_of_the_pack(
     assert missing["state"] == "missing", "neither shown nor spoken"
 
 
+class LengthEars(ScriptedEars):
+    """Pieces are heard beside one another, in any order: the longer one is the second."""
+
+    async def transcribe(self, piece: AudioPiece, *, language: str | None, job: str, deadline: Deadline) -> Hearing:
+        self.asked = int(piece.duration_s > 3.0)
+        return await super().transcribe(piece, language=language, job=job, deadline=deadline)
+
+
 async def test_a_notice_that_is_only_spoken_is_held_against_how_the_rest_is_spoken(
     services: Services, folder: Path
 ) -> None:
-    words = [silence(0.5), said("insurance covers accidents"), silence(3.0), said("read the terms before you sign")]
+    longer = said("read the terms and conditions before you sign the contract of insurance with us")
+    words = [silence(0.5), said("insurance covers accidents"), silence(3.0), longer]
     film = write_film(folder / "film.mp4", join(*words, silence(2.0)))
     heard = [Hearing((SpokenSegment(0.0, 1.2, text),)) for text in (HEADLINE, TERMS)]
-    ears = ScriptedEars("film", heard, pieces_in_flight=1)
+    ears = LengthEars("film", heard, pieces_in_flight=1)
     services.transcribers = (ears,)
     services.hearing_turns[ears.identity] = RequestLimiter(1)
     check = await call(services, source=str(film), date="2026-11-01")

@@ -54,7 +54,7 @@ TOOL = "check_phrases"
 RESULT_VERSION = 1
 # Pages times wordings, about a millisecond each: more is judged once, when everything is read.
 MOST_TO_JUDGE_TWICE = 2000
-# Measuring ends so much before the call's end.
+# Judging and measuring end so much before the call's end.
 REPORT_S = 1.0
 # Of a result's characters, what is not rows: coverage, counts, label, notes, addresses.
 REST_CHARS = 8000
@@ -237,7 +237,8 @@ class _Check:
         # Of this process alone, as jobs are; a page that was read better since is another state.
         state = cache_key(self.key, "judged", hash(self.gathered.readings), self.gathered.sound_trouble)
         async with self.services.jobs.join(state, (1,), start) as job:
-            await job.wait(deadline)
+            # The judging thread slows down what is left to do: telling that it goes on took a second beside it.
+            await job.wait(Deadline(deadline.at_s - REPORT_S, deadline.clock))
             job.raise_error()
             judged: Judgement | None = job.coverage.done.get(1)
             return judged

@@ -150,3 +150,8 @@ def test_a_name_above_in_another_column_is_none() -> None:
         return " ".join(only.label)
 
     assert (label(200.0), label(20.0), label(400.0)) == ("암진단비", "", "")
+
+
+def test_a_value_that_begins_its_sentence_has_conditions_too() -> None:
+    figures = figures_of(reading_of(["1만원 40세 여성의 월보험료"]))
+    assert [(one.text, one.of_a_value) for one in figures] == [("1만원", False), ("40세", True)]

@@ -6,17 +6,20 @@ told as such. Refuses to judge whether a wording stands there (`phrase_judge`). 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
 from sam2_mcp_worker.checks.findings import Finding, FindingKind, Verdict
 from sam2_mcp_worker.checks.reading import Box, Kind, Reading
 from sam2_mcp_worker.checks.rule_packs import PhraseRule, RulePack, StaleRule
-from sam2_mcp_worker.checks.squeezed import squeeze, squeezed
+from sam2_mcp_worker.checks.squeezed import BREAK, squeeze, squeezed
 from sam2_mcp_worker.checks.unread import unread_reason
 
 # A syllable in front of a sign that turns it into its opposite: "비갱신형" is no sign of 갱신형.
 TURNED = frozenset("비무미불")
+# What denies it right behind it: "갱신형이 아닙니다", "갱신형 없음".
+_DENIED = re.compile("[이가은는]?(?:아[니닌닐님닙]|없|제외)")
 SHOWN_CHARS = 40
 
 Applies = Literal["yes", "no", "not_known"]
@@ -63,14 +66,16 @@ def texts_of(rules: Sequence[PhraseRule | StaleRule]) -> tuple[str, ...]:
 def applies(rule: PhraseRule, reading: Reading) -> Applies:
     """Whether a phrase is needed in a document, as far as the signs of its rule tell.
 
-    No sign in a whole reading says that it is not; without signs nobody but a person knows.
+    No sign in a whole reading says that it is not; without signs nobody but a person knows, nor where one is put
+    together from two lines, or denied.
     """
     if rule.need == "always":
         return "yes"
     pages = [squeezed([line.text for line in page.lines]).text for page in reading.pages]
-    if any(_stands(squeeze(sign), text) for sign in rule.signs for text in pages):
+    found = [_stands(squeeze(sign), text) for sign in rule.signs for text in pages]
+    if "yes" in found:
         return "yes"
-    return "no" if rule.signs and not unread_reason(reading) else "not_known"
+    return "no" if rule.signs and "not_known" not in found and not unread_reason(reading) else "not_known"
 
 
 def phrase_findings(pack: RulePack, judged: Mapping[str, Judged], reading: Reading) -> tuple[Finding, ...]:
@@ -142,13 +147,20 @@ def best_of(rule: PhraseRule | StaleRule, judged: Mapping[str, AnyJudged]) -> An
     return max(known, key=lambda one: (ranks[one.state], one.score), default=None)
 
 
-def _stands(sign: str, text: str) -> bool:
-    at = text.find(sign)
-    while at >= 0:
-        if text[at - 1 : at] not in TURNED or at == 0:
-            return True
-        at = text.find(sign, at + 1)
-    return False
+def _stands(sign: str, text: str) -> Applies:
+    """Whether a sign stands in squeezed text."""
+    joined = text.replace(BREAK, "")
+    meant, whole = _meant(sign, joined), _meant(sign, text)
+    denied = sum(_DENIED.match(joined, at + len(sign)) is not None for at in meant)
+    if min(len(meant), len(whole)) > denied:
+        return "yes"
+    return "not_known" if meant else "no"
+
+
+def _meant(sign: str, text: str) -> list[int]:
+    """Where a sign begins that nothing in front of it turns into its opposite."""
+    places = (match.start() for match in re.finditer(re.escape(sign), text))
+    return [at for at in places if at == 0 or text[at - 1] not in TURNED]
 
 
 def _finding(rule: PhraseRule | StaleRule, kind: FindingKind, verdict: Verdict, what: str, judged: Judged) -> Finding:

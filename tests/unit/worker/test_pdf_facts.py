@@ -151,6 +151,12 @@ def test_boxes_are_those_that_are_stated_and_inherited(tmp_path):
     assert (plain["crop"], plain["trim"], plain["user_unit"]) == ([0, 0, 400, 300], None, 1.0)
 
 
+def test_boxes_end_where_the_sheet_ends_and_tiny_user_units_are_none(tmp_path):
+    boxes = b"/MediaBox [0 0 400 300] /CropBox [-500 -500 900 200] /TrimBox [900 900 999 999] /UserUnit 0.000001"
+    found = facts(one_page(b"", boxes), tmp_path)
+    assert (found["crop"], found["trim"], found["user_unit"]) == ([0, 0, 400, 200], None, 1.0)
+
+
 def test_attached_files_are_named_wherever_they_hang(tmp_path):
     pdf = pikepdf.new()
     pdf.add_blank_page()

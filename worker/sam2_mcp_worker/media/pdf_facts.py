@@ -15,6 +15,8 @@ from sam2_mcp_worker.errors import WorkerError
 from sam2_mcp_worker.media.pdf_document import open_document
 from sam2_mcp_worker.media.pdf_paints import page_paints
 
+# User units are there for pages larger than 5 m; viewers know no other ones than these, and nobody prints in less.
+MIN_USER_UNIT, MAX_USER_UNIT = 0.1, 75_000
 # More attached files than these are no leaflet's.
 MAX_ATTACHED = 1_000
 # What wrong operands, missing entries and streams that need another program to be unpacked raise.
@@ -47,12 +49,11 @@ def pdf_page_facts(params: dict[str, Any]) -> dict[str, Any]:
             raise _damaged(f"the content of page {params['page_number']} cannot be looked through", error) from error
         unit = _user_unit(page)
         media = _box(_inherited(page, "/MediaBox"), unit)
-        crop = _box(_inherited(page, "/CropBox"), unit) or media
         return {
             "media": media,
-            "crop": crop,
-            "trim": _box(page.obj.get("/TrimBox"), unit),
-            "bleed": _box(page.obj.get("/BleedBox"), unit),
+            "crop": _within(_box(_inherited(page, "/CropBox"), unit), media) or media,
+            "trim": _within(_box(page.obj.get("/TrimBox"), unit), media),
+            "bleed": _within(_box(page.obj.get("/BleedBox"), unit), media),
             "user_unit": unit,
             "colour_spaces": sorted(paints.spaces),
             "fonts": dict(sorted(paints.fonts.items())),
@@ -120,7 +121,7 @@ def _user_unit(page: pikepdf.Page) -> float:
         unit = float(page.obj.get("/UserUnit", 1))
     except _BROKEN:
         return 1.0
-    return unit if 0 < unit <= 75_000 else 1.0
+    return unit if MIN_USER_UNIT <= unit <= MAX_USER_UNIT else 1.0
 
 
 def _inherited(page: pikepdf.Page, key: str) -> Any:
@@ -132,6 +133,14 @@ def _inherited(page: pikepdf.Page, key: str) -> Any:
             return node[key]
         node = node.get("/Parent")
     return None
+
+
+def _within(box: BoxPdf | None, media: BoxPdf | None) -> BoxPdf | None:
+    """What of a box is on the sheet: boxes that reach over it end there; None where nothing is."""
+    if box is None or media is None:
+        return box
+    cut = [max(box[0], media[0]), max(box[1], media[1]), min(box[2], media[2]), min(box[3], media[3])]
+    return cut if cut[0] < cut[2] and cut[1] < cut[3] else None
 
 
 def _box(value: Any, unit: float) -> BoxPdf | None:

@@ -321,3 +321,21 @@ async def test_an_unsized_line_or_page_is_passed_over(services, tmp_path):
     bare = Reading("pdf", "pt", (ReadPage(1, "done", (ReadLine("words", "text_layer"),)),))
     found = await checked(services, stored(path), bare, lines={(1, 0): "a"})
     assert found.measures[1, 0].size is None and found.measures[1, 0].contrast is None
+
+
+async def test_a_page_that_takes_longer_than_a_call_has_is_measured_by_and_by(services, tmp_path):
+    drawn = Drawn().page(300, 300).text(50, 100, 9, NOTICE)
+    file, lines = drawn.save(tmp_path / "a.pdf"), {(1, 0): "deposit"}
+    inner, begun, go_on = services.decoders, [], asyncio.Event()
+
+    class Slow:
+        async def run(self, task: str, params: dict[str, Any], **rest: Any) -> dict[str, Any]:
+            begun.append(task)
+            await go_on.wait()
+            return await inner.run(task, params, **rest)
+
+    services.decoders = Slow()
+    assert (await checked(services, file, drawn.reading(), lines=lines, s=0.05)).waiting == (1,)
+    go_on.set()
+    assert (await checked(services, file, drawn.reading(), lines=lines)).waiting == ()
+    assert begun.count("pdf_page") == 1, "it was not begun anew"

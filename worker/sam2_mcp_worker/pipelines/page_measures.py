@@ -67,7 +67,7 @@ async def measure_pdf_page(
         with services.work_directory("measure") as workdir:
             return await _PdfPage(services, pdf, page, question, document_key[0], workdir).measure()
 
-    measured: dict[str, Any] = await services.cache.get_or_compute(_key(document_key, page, question), compute)
+    measured: dict[str, Any] = await services.cache.get_or_compute(measure_key(document_key, page, question), compute)
     return measured
 
 
@@ -84,11 +84,12 @@ async def measure_picture(
         with services.work_directory("measure") as workdir:
             return await _measure_picture(services, path, sha256, page, question, workdir)
 
-    measured: dict[str, Any] = await services.cache.get_or_compute(_key((sha256,), page, question), compute)
+    measured: dict[str, Any] = await services.cache.get_or_compute(measure_key((sha256,), page, question), compute)
     return measured
 
 
-def _key(document_key: Sequence[str], page: ReadPage, question: Question) -> str:
+def measure_key(document_key: Sequence[str], page: ReadPage, question: Question) -> str:
+    """Of the measures of one page: what they depend on."""
     lines = [_line_key(page.lines[index]) for index in question.lines]
     asked = [list(question.lines), lines, question.facts, question.bleed_mm]
     return cache_key("measure", MEASURE_VERSION, *document_key, page.number, *asked)

@@ -29,10 +29,11 @@ from sam2_mcp_worker.checks.text_size import (
 )
 from sam2_mcp_worker.deadline import Deadline
 from sam2_mcp_worker.errors import WorkerError
-from sam2_mcp_worker.fanout import Coverage, fan_out
+from sam2_mcp_worker.fanout import fan_out
+from sam2_mcp_worker.jobs import JOB_LIMIT_S, Job
 from sam2_mcp_worker.media.pdf import DEFAULT_PX_PER_PT, PAPER_PT, PdfFile
 from sam2_mcp_worker.pipelines.page_facts import pdf_page_facts, picture_page_facts
-from sam2_mcp_worker.pipelines.page_measures import MAX_LINES, Question, measure_pdf_page, measure_picture
+from sam2_mcp_worker.pipelines.page_measures import MAX_LINES, Question, measure_key, measure_pdf_page, measure_picture
 from sam2_mcp_worker.pipelines.pdf_job import key_of
 from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
@@ -144,9 +145,17 @@ async def _measure(
             return await measure_pdf_page(services, pdf, document_key, page, question)
         return await measure_picture(services, file.path, file.sha256, page, question)
 
-    coverage: Coverage[int, dict[str, Any]] = Coverage(tuple(questions))
-    await fan_out(coverage, work, deadline=deadline, limit=services.settings.decoder_processes)
-    return _Measured(coverage.done, coverage.failed, coverage.unreached)
+    async def start(job: Job) -> None:
+        limit = services.settings.decoder_processes
+        await fan_out(job.coverage, work, deadline=Deadline.after(JOB_LIMIT_S), limit=limit)
+
+    # A job, for a page may take longer than one call has left: begun anew in each call, it would never be done.
+    asked = [measure_key(document_key, pages[number], question) for number, question in questions.items()]
+    async with services.jobs.join(cache_key("measures", asked), tuple(questions), start) as job:
+        await job.wait(deadline)
+        job.raise_error()
+        coverage = job.coverage
+        return _Measured(dict(coverage.done), dict(coverage.failed), coverage.unreached)
 
 
 async def _list_attached(

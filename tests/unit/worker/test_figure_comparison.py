@@ -42,8 +42,8 @@ def test_numbers_that_do_not_fit_are_left_out_and_told(room: int) -> None:
     assert kept.reading is not None
     texts += [line.text for page in kept.reading.pages for line in page.lines]
     everything = [text for row in TABLE.rows for text in row] + ["월 3만원", "글", "20세", "30세"]
-    if room >= 10:  # 30 1 000 40 2 000 in the table; 3 만 20 30 in the lines
-        assert (kept, used) == (whole, 10)
+    if room >= 11:  # a row of words, 30 1 000 40 2 000 in the table; 3 만 20 30 in the lines
+        assert (kept, used) == (whole, 11)
     else:
         assert texts == everything[: len(texts)] and used == room
         assert kept.unread == f"page 2 failed; numbers after the first {room}"
@@ -51,7 +51,13 @@ def test_numbers_that_do_not_fit_are_left_out_and_told(room: int) -> None:
 
 def test_a_file_that_fits_is_the_same_file() -> None:
     table_only = FileText("a", None, (TABLE,))
-    assert bounded(table_only, 6) == (table_only, 6)
-    kept, _ = bounded(replace(table_only, tables=(TABLE, TABLE)), 6)
+    assert bounded(table_only, 7) == (table_only, 7)
+    kept, _ = bounded(replace(table_only, tables=(TABLE, TABLE)), 8)
     assert [len(table.rows) for table in kept.tables] == [3, 1]
-    assert kept.unread == "numbers after the first 6" and kept.reading is None
+    assert kept.unread == "numbers after the first 8" and kept.reading is None
+
+
+def test_a_table_of_words_is_bounded_as_well() -> None:
+    words = FileText("a", None, (Table("a.csv", (("담보", "설명"), (), *(("암", "글"),) * 9)),))
+    kept, used = bounded(words, 4)
+    assert (len(kept.tables[0].rows), used) == (5, 4) and kept.unread == "numbers after the first 4"

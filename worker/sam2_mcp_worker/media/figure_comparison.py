@@ -73,9 +73,12 @@ def bounded(one: FileText, room: int) -> tuple[FileText, int]:
 
 
 def _rows_with(table: Table, room: int) -> tuple[Table, int]:
-    """The rows whose numbers still fit, and the room that is left: negative once one did not."""
+    """The rows whose numbers still fit, and the room that is left: negative once one did not.
+
+    Rows of words count as one: a million of them would fill the memory for nothing.
+    """
     for number, row in enumerate(table.rows):
-        room -= _count(row)
+        room -= max(_count(row), int(any(row)))
         if room < 0:
             return replace(table, rows=table.rows[:number]), min(room, -1)
     return table, room

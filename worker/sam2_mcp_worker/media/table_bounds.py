@@ -8,8 +8,8 @@ from dataclasses import dataclass
 MAX_CELLS = 100_000
 # Rows without anything in them count as well: a workbook can claim a million of them.
 MAX_ROWS = 200_000
-# Ten files of it are compared at once, in the server's memory; a tariff has a tenth of that.
-MAX_CHARS = 4_000_000
+# Ten files of it are compared at once, in the server's memory; the tariff above has a third of that.
+MAX_CHARS = 1_000_000
 # Longer texts in a cell are documents; what names a figure stands at the beginning.
 MAX_CELL_CHARS = 500
 

@@ -24,7 +24,7 @@ from sam2_mcp_worker.pipelines.gathered import Gathered
 from sam2_mcp_worker.pipelines.minimum_findings import minimum_findings
 from sam2_mcp_worker.pipelines.phrase_channels import both, not_heard, of_speech
 from sam2_mcp_worker.pipelines.phrase_check_facts import unread_sentences
-from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack
+from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack, so_far
 from sam2_mcp_worker.pipelines.phrase_rows import numbered_rows, told_row
 from sam2_mcp_worker.pipelines.read_documents import ReadDocument, VideoReading
 from sam2_mcp_worker.pipelines.rule_checks import RuleChecks
@@ -147,6 +147,14 @@ def test_sound_that_nobody_heard_may_say_that_a_phrase_is_needed(pack: RulePack)
     whole, deaf = (Gathered(read_video(OTHER, OTHER), None, trouble) for trouble in ("", "sound_damaged: cut"))
     assert "renewal" not in verdicts(judge_pack(pack, whole, date(2026, 11, 1)))
     assert verdicts(judge_pack(pack, deaf, date(2026, 11, 1)))["renewal"] == "cannot_tell"
+
+
+def test_what_is_altered_where_somebody_has_looked_may_stand_right_elsewhere(pack: RulePack) -> None:
+    judged = judge_asked([NOTICE, OTHER], pack, Gathered(read_text(TURNED, OTHER)))
+    altered, present = so_far(judged).rows
+    assert judged.rows[0].finding and judged.rows[0].finding.verdict == "not_met"
+    assert altered.finding and (altered.became.state, altered.finding.verdict) == ("altered", "review")
+    assert altered.became.reason.startswith("as far as") and present == judged.rows[1]
 
 
 def test_the_limit_of_before_is_stale_and_not_also_missing(pack: RulePack) -> None:

@@ -31,7 +31,7 @@ from sam2_mcp_worker.pipelines.gathered import Gathered, gather, sound_key
 from sam2_mcp_worker.pipelines.minimum_findings import minimum_findings
 from sam2_mcp_worker.pipelines.page_documents import PdfDocument
 from sam2_mcp_worker.pipelines.phrase_check_facts import counted, unread_sentences
-from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack, not_judged
+from sam2_mcp_worker.pipelines.phrase_judging import Judgement, judge_asked, judge_pack, not_judged, so_far
 from sam2_mcp_worker.pipelines.phrase_meaning import late_for_meaning, with_paraphrases
 from sam2_mcp_worker.pipelines.phrase_rows import (
     Row,
@@ -211,7 +211,7 @@ class _Check:
         wordings = len(self.asked) or len(texts_of((*self.pack.phrases, *self.pack.stale)))
         judgement = await self._judged(deadline) if pages * wordings <= MOST_TO_JUDGE_TWICE else None
         judgement = judgement or not_judged(self.asked, self.pack, self.gathered, READING)
-        return self._told_so_far(judgement, began, READING)
+        return self._told_so_far(so_far(judgement), began, READING)
 
     def _told_so_far(self, judgement: Judgement, began: tuple[str, ...], why: str) -> PhraseCheck:
         """As many rows as fit; the call that has read and judged all tells all of them."""

@@ -30,6 +30,7 @@ VERDICTS: dict[str, tuple[FindingKind, Verdict]] = {
     "cannot_tell": ("phrase_missing", "cannot_tell"),
 }
 NO_SOUND = "the video has no sound"
+SO_FAR = "as far as the document was read by now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,19 @@ def _asked_row(number: int, became: PhraseFinding, rule: PhraseRule | None) -> J
         end_s=became.end_s,
     )
     return JudgedRow(became.phrase, became, rule, finding, asked=True)
+
+
+def so_far(judgement: Judgement) -> Judgement:
+    """The judgement of a document that is still being read: what is altered here may stand right on a later page."""
+
+    def open_still(row: JudgedRow) -> JudgedRow:
+        if row.became.state != "altered":
+            return row
+        reason = "; ".join(part for part in (SO_FAR, row.became.reason) if part)
+        finding = replace(row.finding, verdict="review", what=reason) if row.finding is not None else None
+        return replace(row, became=replace(row.became, reason=reason), finding=finding)
+
+    return replace(judgement, rows=tuple(map(open_still, judgement.rows)))
 
 
 def not_judged(texts: Sequence[str], pack: RulePack, gathered: Gathered, why: str) -> Judgement:

@@ -155,3 +155,19 @@ def test_a_name_above_in_another_column_is_none() -> None:
 def test_a_value_that_begins_its_sentence_has_conditions_too() -> None:
     figures = figures_of(reading_of(["1만원 40세 여성의 월보험료"]))
     assert [(one.text, one.of_a_value) for one in figures] == [("1만원", False), ("40세", True)]
+
+
+@pytest.mark.parametrize("age", ["15세", "60세", "30세"])
+def test_an_end_of_a_range_or_what_lies_in_it_is_no_mismatch(age: str) -> None:
+    assert found(f"가입나이 {age}", "가입나이 15세~60세")[0].state == "cannot_compare"
+    assert found("가입나이 61세", "가입나이 15세~60세")[0].state == "mismatch"
+
+
+def test_a_value_of_another_sentence_makes_no_condition() -> None:
+    for text in ("40세 여성 대상. 보험료 1만원", "보험료 1만원. 40세 여성 대상"):
+        assert [one.of_a_value for one in figures_of(reading_of([text])) if one.unit == "세"] == [False]
+
+
+def test_a_doubt_about_one_limit_is_one_about_the_range() -> None:
+    for text in ("가입금액 1O만원 이상 50만원 이하", "가입금액 10만원 이상 5O만원 이하"):
+        assert figure(text).doubt

@@ -159,3 +159,9 @@ def test_spaces_alone_alter_nothing_and_a_longer_number_does(source: Source) -> 
     assert judged(turned, turned.replace(" ", ""), source=source).state == "present"
     assert judged(turned, turned.replace("15", "1 5"), source=source).state == "present"
     assert judged("1억원까지 보호하는 상품입니다", "11억원까지 보호하는 상품입니다", source=source).state != "present"
+
+
+def test_numbers_in_another_writing_are_found_on_a_page_without_others() -> None:
+    page = ReadPage(1, "done", (ReadLine("최고 5,000만원", "text"),))
+    (finding,) = judge_phrases(judged_phrases(["최고 5천만원"]), Reading("text", "line", (page,)))
+    assert finding.state == "review" and "another way" in finding.reason

@@ -211,11 +211,11 @@ def saved(picture: Image.Image, path: Path, **options: Any) -> dict[str, Any]:
 
 def test_headers_of_pictures_tell_size_resolution_and_colours(tmp_path):
     assert saved(Image.new("CMYK", (40, 20)), tmp_path / "a.jpg", dpi=(300, 300)) == {
-        "width_px": 40, "height_px": 20, "dpi": 300.0, "colour_space": "cmyk",
+        "width_px": 40, "height_px": 20, "dpi": 300.0, "colour_space": "cmyk", "transparent": False,
     }  # fmt: skip
     assert saved(Image.new("L", (40, 20)), tmp_path / "a.png")["colour_space"] == "gray"
     assert saved(Image.new("RGBA", (40, 20)), tmp_path / "b.png") == {
-        "width_px": 40, "height_px": 20, "dpi": None, "colour_space": "rgb",
+        "width_px": 40, "height_px": 20, "dpi": None, "colour_space": "rgb", "transparent": True,
     }  # fmt: skip
     turned = Image.Exif()
     turned[0x0112] = 6

@@ -339,3 +339,12 @@ async def test_a_page_that_takes_longer_than_a_call_has_is_measured_by_and_by(se
     go_on.set()
     assert (await checked(services, file, drawn.reading(), lines=lines)).waiting == ()
     assert begun.count("pdf_page") == 1, "it was not begun anew"
+
+
+async def test_white_print_on_no_ground_is_no_empty_page(services, tmp_path):
+    pack = RulePack("p", "t", 1, (), files=FileRules(**HOUSE, empty_pages_allowed=False))
+    for mode, colour, verdicts in (("RGBA", (255, 255, 255, 0), []), ("RGB", (255, 255, 255), ["not_met"])):
+        Image.new(mode, (80, 30), colour).save(tmp_path / f"{mode}.png")
+        reading = Reading("image", "px", (ReadPage(1, "done", size=(80.0, 30.0)),))
+        found = await checked(services, stored(tmp_path / f"{mode}.png"), reading, pack)
+        assert [one.verdict for one in found.findings] == verdicts

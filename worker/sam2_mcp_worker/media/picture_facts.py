@@ -13,10 +13,13 @@ _SPACES = {
     "P": "rgb", "PA": "rgb", "RGB": "rgb", "RGBA": "rgb", "RGBa": "rgb", "RGBX": "rgb", "YCbCr": "rgb", "HSV": "rgb",
     "CMYK": "cmyk", "LAB": "lab",
 }  # fmt: skip
+_WITH_ALPHA = ("RGBA", "RGBa", "LA", "La", "PA")
 
 
 def picture_facts(params: dict[str, Any]) -> dict[str, Any]:
-    """`{path, max_pixels}` -> `{width_px, height_px, dpi, colour_space}`; dpi is None where none is stated.
+    """`{path, max_pixels}` -> `{width_px, height_px, dpi, colour_space, transparent}`.
+
+    `dpi` is None where none is stated; `transparent` pictures stand on a ground that the file does not hold.
 
     Raises:
         WorkerError: unsupported_image, image_damaged, image_too_large.
@@ -29,6 +32,7 @@ def picture_facts(params: dict[str, Any]) -> dict[str, Any]:
             "height_px": height_px,
             "dpi": stated_dpi(image),
             "colour_space": _SPACES.get(image.mode, "unknown"),
+            "transparent": image.mode in _WITH_ALPHA or "transparency" in image.info,
         }
 
 

@@ -48,7 +48,8 @@ def picture_page_facts(page: ReadPage, measured: Mapping[str, Any], bleed_mm: fl
         size_mm=_size_mm(facts["width_px"], facts["height_px"], dpi) if chosen else None,
         colour_spaces=(facts["colour_space"],),
         pictures=(PlacedPicture(dpi),) if chosen else None,
-        ink_share=measured["edges"]["ink_share"],
+        # What is white on no ground is seen on another one than the white that it was drawn on here.
+        ink_share=None if facts["transparent"] else measured["edges"]["ink_share"],
         lines=len(page.lines),
         cuts=_cuts(page, measured),
     )

@@ -23,7 +23,7 @@ from sam2_mcp_worker.result_cache import cache_key
 from sam2_mcp_worker.services import Services
 
 # Raise it whenever a measure means something else: it is part of the cache keys.
-MEASURE_VERSION = 4
+MEASURE_VERSION = 5
 # A line as high as this has strokes of two pixels, whose colour is measured exactly (media/text_contrast.py).
 SHARP_TEXT_PX = 34.0
 # An A4 page at 500 dpi, which makes print of 5 pt that large; 75 MB on disk. Larger pages are drawn as they are read.

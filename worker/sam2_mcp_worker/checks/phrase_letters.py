@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -18,7 +19,7 @@ _KEPT_CHARS = 500
 
 
 # "예금보험공사¹⁾" is no other number.
-_RAISED = dict.fromkeys(map(ord, "¹²³⁰⁴⁵⁶⁷⁸⁹⁽⁾"))
+_RAISED = re.compile("[¹²³⁰⁴-⁹⁽⁾]")
 
 
 def letters(text: str) -> str:
@@ -44,7 +45,7 @@ def composed_of(text: str) -> str:
     """
     if not text.isprintable():
         text = "".join(char for char in text if unicodedata.category(char) != "Cf")
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFC", text).translate(_RAISED))
+    return unicodedata.normalize("NFKC", _RAISED.sub("", unicodedata.normalize("NFC", text)))
 
 
 class LetterLines:

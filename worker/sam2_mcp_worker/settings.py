@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,19 +15,10 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from sam2_mcp_worker.errors import WorkerError
+from sam2_mcp_worker.language_data import find_language_data
 from sam2_mcp_worker.media.decoder import DECODER_MEMORY_LIMIT_BYTES, MAX_PIXELS
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
-
-# Where Debian, Fedora, Homebrew and `make setup` put *.traineddata. The first that holds the languages is used.
-TESSDATA_CANDIDATES = (
-    "/usr/share/tesseract-ocr/5/tessdata",
-    "/usr/share/tesseract-ocr/4.00/tessdata",
-    "/usr/share/tessdata",
-    "/usr/share/tesseract/tessdata",
-    "/opt/homebrew/share/tessdata",
-    "/usr/local/share/tessdata",
-)
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
 # A thousand times the dearest price of today is a slip of the pen; and neither infinity nor NaN is an amount of money.
@@ -383,23 +373,7 @@ class Settings(BaseSettings):
         Raises:
             WorkerError: no folder holds them; the text says how to install them.
         """
-        candidates = [self.tessdata_dir] if self.tessdata_dir else [Path(p) for p in self._tessdata_search_path()]
-        for folder in candidates:
-            if all((folder / f"{language}.traineddata").is_file() for language in self.ocr_languages):
-                return folder
-        missing = ", ".join(f"{language}.traineddata" for language in self.ocr_languages)
-        raise WorkerError(
-            "language_data_missing",
-            f"{missing} not found in {candidates[0] if self.tessdata_dir else 'the usual folders'}",
-            rule="the local OCR needs one traineddata file per language",
-            next_step="run `make setup`, or `apt-get install tesseract-ocr-kor`, or set SAM2_MCP_TESSDATA_DIR",
-        )
-
-    @staticmethod
-    def _tessdata_search_path() -> list[str]:
-        prefix = os.environ.get("TESSDATA_PREFIX")
-        beside_python = str(Path(sys.prefix) / "share" / "tessdata")
-        return [*([prefix] if prefix else []), beside_python, *TESSDATA_CANDIDATES]
+        return find_language_data(self.tessdata_dir, self.ocr_languages, os.environ.get("TESSDATA_PREFIX"))
 
     @property
     def weights_dir(self) -> Path:

@@ -39,12 +39,17 @@ def sentences(reading: Reading) -> tuple[Sentence, ...]:
 def _of_page(page: ReadPage) -> Iterator[Sentence]:
     texts: list[str] = []
     lines: list[int] = []
+    chars = 0
     for index, line in enumerate(page.lines):
-        texts.append(line.text.strip())
+        text = line.text.strip()
+        if not text:
+            continue
+        texts.append(text)
         lines.append(index)
-        if _END.search(line.text) or sum(map(len, texts)) >= MAX_SENTENCE_CHARS:
+        chars += len(text)
+        if _END.search(text) or chars >= MAX_SENTENCE_CHARS:
             yield from _told(page, texts, lines)
-            texts, lines = [], []
+            texts, lines, chars = [], [], 0
     yield from _told(page, texts, lines)
 
 

@@ -287,8 +287,8 @@ class _Check:
         return ""
 
     def _nothing_open(self, checks: RuleChecks) -> bool:
-        failed = any(one.coverage.failed for one in self._parts) or bool(self.gathered.sound_trouble)
-        return not (failed or checks.waiting or checks.undone or self._on_some_pages)
+        unread = not all(reading.whole for reading in self.gathered.readings) or bool(self.gathered.sound_trouble)
+        return not (unread or checks.waiting or checks.undone or self._on_some_pages)
 
     @property
     def _room(self) -> int:

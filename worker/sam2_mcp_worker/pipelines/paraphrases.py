@@ -46,8 +46,10 @@ async def find_paraphrases(
     It never fails: what goes wrong with the endpoint is the note.
     """
     embedder = services.embedder
-    candidates = sentences(reading)
-    if embedder is None or not phrases or not candidates:
+    if embedder is None or not phrases:
+        return None
+    candidates = await asyncio.to_thread(sentences, reading)
+    if not candidates:
         return None
     texts = [*phrases, *(sentence.text for sentence in candidates)]
     try:

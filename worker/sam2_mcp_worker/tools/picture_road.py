@@ -45,7 +45,7 @@ from sam2_mcp_worker.tools.reply import reply, result_text
 Show = Literal["auto", "none", "thumb", "inline"]
 ImageArgument = Annotated[
     Show,
-    Field(description="Picture in the result; auto: what suits the host"),
+    Field(description="Picture in the result; auto: by the host"),
 ]
 
 # Hosts that show the user what they show the model need no second block; it is a hint, no promise.

@@ -7,4 +7,4 @@ from typing import Annotated
 from pydantic import Field
 
 SourceArgument = Annotated[str, Field(description="file_... handle (POST /files), path or https URL")]
-CursorArgument = Annotated[str, Field(description="From the result before, to go on")]
+CursorArgument = Annotated[str, Field(description="From the result before")]

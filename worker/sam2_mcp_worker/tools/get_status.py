@@ -23,7 +23,7 @@ hear speech, what is not available and why, what costs money, what leaves this m
 limits on files, pages and time, and how much work waits. Call it once at the start, or when a tool says that \
 something is not available. It takes no arguments and answers at once."""
 
-READS_AND_FINDS = "read_text, inspect_image, inspect_pdf, inspect_video"
+READS_AND_FINDS = "read_text, inspect_image, inspect_pdf, inspect_video, check_phrases, check_figures"
 REGIONS = "regions of inspect_image, inspect_pdf and inspect_video"
 WHAT_LEAVES = (
     "tiles of images, of sampled video frames and of PDF pages (without a text layer, or when labels are asked for), "

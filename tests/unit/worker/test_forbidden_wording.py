@@ -53,7 +53,14 @@ def told(*texts: str, rules: tuple[ForbiddenRule, ...] = PACK) -> list[tuple[str
         ("무려 3배", [("enticing", "review")]),
         ("100% 보장되는 것은 아닙니다", []),
         ("１００％ 보장", [("unconditional", "review")]),
-        ("묻지도, 따지지도 않고 누구나 가입", []),
+        ("묻지도, 따지지도 않고 누구나 가입", [("unasked", "review")]),
+        ("묻지도 따지지도 않고 가입", [("unasked", "review")]),
+        ("누구나 가입! 무심사는 아닙니다", [("unconditional", "review")]),
+        ("무조건 지급! 걱정하지 않으셔도 됩니다", [("unconditional", "review")]),
+        ("걱정하지 않으셔도 됩니다. 100% 보장", [("unconditional", "review")]),
+        ("하루 330원! 입원비 걱정 끝", [("daily_premium", "review")]),
+        ("100% 보장하지 않습니다", []),
+        ("입원 1일 30,000원 지급", []),
         ("월 보험료 12,300원", []),
         ("12월 1일 3,000원", []),
     ],
@@ -119,7 +126,9 @@ def test_absence_is_only_claimed_over_what_was_wholly_read(read: Reading, why: s
 
 
 def test_rules_that_are_met_say_so_and_no_rules_say_nothing() -> None:
-    assert [one.verdict for one in forbidden_findings((rule("무려"),), reading("가나다"))] == ["met"]
+    (met,) = forbidden_findings((rule("무려"),), reading("가나다"))
+    assert (met.verdict, met.what) == ("met", "none of its words was found in this sense")
+    assert told("최대", "1억원 보장") == []
     assert forbidden_findings((), reading("무려")) == ()
 
 

@@ -28,6 +28,8 @@ MAX_PLACES = 5
 READ_CHARS = 40
 # Points and commas within numbers end nothing.
 _CLAUSE_ENDS = re.compile(r"[\n;/|·•]|[,.](?!\d)")
+# A line may end within a sentence; what the next sentence says takes nothing back.
+_SENTENCE_ENDS = re.compile(r"[!?;。]|\.(?!\d)|(?<!\d)\.")
 _MONEY = "원|달러|유로|엔|위안|krw|usd|eur|won|dollars?"
 # "천원", "삼백원", "만원".
 _IN_WORDS = "[일이삼사오육칠팔구]?[십백천만][일이삼사오육칠팔구십백천만억]{0,6}원"
@@ -79,17 +81,17 @@ def _places(rule: ForbiddenRule, page: ReadPage, text: Squeezed) -> list[_Place]
 
 
 def _verdict(rule: ForbiddenRule, text: Squeezed, start: int, end: int) -> Verdict | None:
-    excused = _holds(rule.unless, text.around(start, end, UNLESS_CHARS))
-    sure = rule.sure or _holds(rule.sure_near, _clause(text.text, start, end))
+    excused = _holds(rule.unless, _near(text.text, start, end, UNLESS_CHARS, _SENTENCE_ENDS))
+    sure = rule.sure or _holds(rule.sure_near, _near(text.text, start, end, NEAR_CHARS, _CLAUSE_ENDS))
     if excused:
         return "review" if sure and not rule.sure else None
     return "not_met" if sure else "review"
 
 
-def _clause(text: str, start: int, end: int) -> str:
-    """A place with what stands near by in its own clause: a price in the next line is another matter."""
-    before = _CLAUSE_ENDS.split(text[max(0, start - NEAR_CHARS) : start])[-1]
-    behind = _CLAUSE_ENDS.split(text[end : end + NEAR_CHARS])[0]
+def _near(text: str, start: int, end: int, reach: int, ends: re.Pattern[str]) -> str:
+    """A place with what stands near by in its own clause or sentence: a price in the next line is another matter."""
+    before = ends.split(text[max(0, start - reach) : start])[-1]
+    behind = ends.split(text[end : end + reach])[0]
     return before + text[start:end] + behind
 
 
@@ -133,4 +135,4 @@ def _absent(rules: Sequence[ForbiddenRule], unread: str) -> Iterator[Finding]:
         yield Finding("forbidden_wording", RULE, "cannot_tell", what, rules[0].basis)
         return
     for rule in rules:
-        yield Finding("forbidden_wording", rule.id, "met", "none of its words was found", rule.basis)
+        yield Finding("forbidden_wording", rule.id, "met", "none of its words was found in this sense", rule.basis)

@@ -40,10 +40,6 @@ class Squeezed:
         before, behind = self.text[at - 1], self.text[at]
         return (before.isdigit() and behind.isdigit()) or (_latin(before) and _latin(behind))
 
-    def around(self, start: int, end: int, reach: int) -> str:
-        """The text from `reach` characters in front of a place to as many behind it."""
-        return self.text[max(0, start - reach) : end + reach]
-
 
 def squeezed(lines: Sequence[str]) -> Squeezed:
     """The lines as one text to look in."""

@@ -114,6 +114,7 @@ def test_times_of_a_video_or_sound_go_along() -> None:
     [
         (reading("가나다", unread=(Unread("too small"),)), "parts of page 1 could not be read"),
         (reading("가나다", status="failed"), "page 1 was not read"),
+        (reading("둷쯇 봟험캽쇵 쐒놂햚"), "page 1 was read too badly"),
         (reading("  "), "nothing was read"),
         (reading(), "nothing was read"),
         (Reading("pdf", "pt", ()), "nothing was read"),

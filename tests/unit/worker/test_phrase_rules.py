@@ -115,6 +115,7 @@ def test_what_applies_by_its_signs_is_needed_and_its_opposite_is_no_sign() -> No
         ("갱신형이 아닌 상품과 갱신형 특약", (), "yes"),
         ("암보험", (), "no"),
         ("암보험", (Unread("too small"),), "not_known"),
+        ("둷쯇 봟험캽쇵 쐒놂햚", (), "not_known"),
         ("", (), "not_known"),
     ],
 )

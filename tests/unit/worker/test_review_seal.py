@@ -132,6 +132,7 @@ def test_a_validity_in_front_of_the_name_is_read() -> None:
     }
     assert told(reading("보험료 안내", unread=(Unread("too small"),))) == {"seal": "cannot_tell"}
     assert told(reading("보험료 안내", status="failed")) == {"seal": "cannot_tell"}
+    assert told(reading("둷쯇 봟험캽쇵 쐒놂햚", "ocr")) == {"seal": "cannot_tell"}
     assert told(Reading("pdf", "pt", ())) == {"seal": "cannot_tell"}
 
 

@@ -7,6 +7,7 @@ import pytest
 from sam2_mcp_worker.checks.phrase_decoys import judged_phrases
 from sam2_mcp_worker.checks.phrase_grams import line_weight
 from sam2_mcp_worker.checks.phrase_judge import PhraseFinding, judge_phrases
+from sam2_mcp_worker.checks.phrase_search import MOST_LOOKS
 from sam2_mcp_worker.checks.phrase_tokens import tokens_of
 from sam2_mcp_worker.checks.phrase_units import other_units
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source
@@ -17,6 +18,7 @@ DEPOSITS = (
 )
 LIMITED = "지급한도와 면책사항에 따라 보험금 지급이 제한될 수 있습니다"
 WAITING = "보장개시일은 계약일부터 90일이 지난 날의 다음날이며 가입 후 1년 미만 진단 시 50%만 지급합니다"
+INCREASE = "갱신 시 보험료가 인상될 수 있습니다"
 RAISED = "이 상품은 갱신형으로 갱신 시 보험료가 인상될 수 있습니다"
 VALID = "2026년 7월 1일부터 2027년 6월 30일까지 유효합니다"
 LESS = "해약환급금은 납입한 보험료보다 적거나 없을 수 있습니다"
@@ -80,6 +82,52 @@ def test_another_word_a_sentence_taken_back_and_numbers_in_words_are_for_a_perso
     phrase: str, old: str, new: str, source: Source
 ) -> None:
     assert judged(phrase, phrase.replace(old, new), source=source).state == "review"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "{} 라는 말은 사실이 아닙니다",
+        "{}라는 말은 사실이 아닙니다",
+        "{}.”라던 약속",
+        '"{}"는 옛말',
+        "“{}” 는 옛말",
+        "「{}」은 옛말",
+        "“{}”\n라고 하던 때는 지났습니다",
+    ],
+)
+def test_a_sentence_that_is_quoted_to_deny_it_is_for_a_person(shown: str, source: Source) -> None:
+    for phrase in (INCREASE, INCREASE + "."):
+        assert judged(phrase, *shown.format(INCREASE).split("\n"), source=source).state == "review"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "shown", ["{}\n만 15세부터", "{} 고객센터", "“{}”\n만 15세부터", "{}. 만 15세부터", "「{}」", '"{}". 이 상품은']
+)
+def test_what_follows_a_sentence_does_not_take_it_back(shown: str, source: Source) -> None:
+    assert judged(INCREASE, *shown.format(INCREASE).split("\n"), source=source).state == "present"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_places_of_another_wording_do_not_hide_the_own_one(source: Source) -> None:
+    phrase = "보험계약 체결 전 상품설명서 및 약관을 반드시 확인하시기 바랍니다"
+    other = "보험계약 청약 전 상품설명서 및 안내장을 반드시 확인하시기 바랍니다"
+    own = "보험계약 체결 전 상품설명서 및 약관을 읽어 보시고 결정해 주세요"
+
+    def states(*texts: str) -> list[str]:
+        lines = tuple(
+            ReadLine(text, source, (0.0, 20.0 * row, 400.0, 20.0 * row + 16)) for row, text in enumerate(texts)
+        )
+        pages = (ReadPage(1, "done", lines, (), (800.0, 2000.0)),)
+        return [one.state for one in judge_phrases(judged_phrases([phrase, other]), Reading("pdf", "px", pages))]
+
+    assert states(*[other] * 9, own) == states(own, *[other] * 40) == ["review", "present"]
+    assert states(*[other] * 9, phrase) == ["present", "present"]
+    assert states(*[other] * 9) == ["missing", "present"]
+    assert states(*[other] * MOST_LOOKS) == ["missing", "present"]
+    assert states(*[other] * (MOST_LOOKS + 1)) == ["review", "present"]
 
 
 @pytest.mark.parametrize("source", SOURCES)

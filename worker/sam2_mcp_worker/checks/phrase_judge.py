@@ -164,6 +164,8 @@ def _not_found(judged: JudgedPhrase, search: PhraseSearch, unsure: str, pages: i
         state, reason = "cannot_tell", f"not found in what was read, but {unsure}"
     elif search.in_pieces:
         state, reason = "review", "many of its words stand on one page, but not together; a person has to look"
+    elif search.overlooks:
+        state, reason = "review", "too many places resemble it for all to be looked at; a person has to look"
     return PhraseFinding(
         phrase=judged.phrase.text,
         state=state,

@@ -40,8 +40,12 @@ _RIVAL_MARGIN = 0.10
 # The first syllables of words that say the opposite of what follows.
 _TURNING = frozenset("비무유미불부")
 _NUMERALS = frozenset("일이삼사오육칠팔구십백천만억조一二三四五六七八九十百千萬億壹貳參")
-# Behind a sentence's end, without a space: "있습니다만", "있습니다는".
-_TAKEN_BACK = re.compile(r"(?:만|는|라는|라고|고)(?=[\s,.]|\Z)")
+# What takes a sentence back, or quotes it in another one: "있습니다만", "있습니다 라는 말은 사실이 아닙니다",
+# '"있습니다"는 옛말'. What is a word of its own as well only does without a space: "있습니다 만 15세부터".
+_QUOTED = "\"'”’」』》〉"
+_TAKEN_BACK = re.compile(
+    rf"(?:만|는|고|란|[\s.{_QUOTED}]*(?:라는|라고|라던)|[{_QUOTED}]+\s?는|[{_QUOTED}]+[만고란은도이가을를와과의])(?=[\s,.]|\Z)"
+)
 _ALTERED = "the wording stands there with other numbers, amounts, dates or negations"
 
 
@@ -79,7 +83,7 @@ def look(judged: JudgedPhrase, page: LetterLines, place: Place, slips: bool) -> 
     unlike = unlike or opposed(phrase.text, read_as)
     unlike = unlike or turned(phrase.tokens, page, laid.first, laid.last)
     unlike = unlike or other_units(wanted, phrase.tokens, page.text, laid.tokens, slips=slips)
-    after = () if unlike else denied(phrase.tokens, page, laid.last) or _taken_back(wanted, page, laid.last)
+    after = () if unlike else denied(phrase.tokens, page, laid.last) or _taken_back(wanted, page, laid)
     if slips and not unlike and not after:
         after = _turned_perhaps(phrase, page, laid.first)
     lead = -1.0 if place.score == 1.0 else _lead_of_rival(judged, page, place)
@@ -113,9 +117,12 @@ def _is_same(place: Place, laid: Alignment) -> bool:
     return place.score == 1.0 and all(laid.first <= one.start and one.end <= laid.last for one in laid.tokens)
 
 
-def _taken_back(wanted: str, page: LetterLines, last: int) -> tuple[str, ...]:
+def _taken_back(wanted: str, page: LetterLines, laid: Alignment) -> tuple[str, ...]:
     """What takes a sentence back that ends with the phrase: "있습니다|만 당사는 예외입니다"."""
-    match = _TAKEN_BACK.match(page.text, last) if wanted.endswith("다") else None
+    if not wanted.rstrip(".").endswith("다"):
+        return ()
+    found = page.text[laid.first : laid.last].rstrip(f".{_QUOTED}")  # a quotation mark may stand for the phrase's end
+    match = _TAKEN_BACK.match(page.text, laid.first + len(found))
     return (f"(nothing) -> {match[0].strip()}",) if match else ()
 
 

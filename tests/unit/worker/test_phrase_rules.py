@@ -129,6 +129,29 @@ def test_whether_a_phrase_applies_is_only_denied_over_a_whole_reading(
 
 
 @pytest.mark.parametrize(
+    ("sign", "text", "expected"),
+    [
+        ("갱신형", "갱싄형 특약 포함", "not_known"),
+        ("갱신형", "갱신 영 특약", "not_known"),
+        ("갱신형", "갱\n싄형 특약", "not_known"),
+        ("갱신형", "비갱신형 상품", "no"),
+        ("갱신형", "갱신할 수 없는 상품", "no"),
+        ("갱신형", "감액 없는 암보험", "no"),
+        ("저해지", "저헤지 환급형", "not_known"),
+        ("저해지", "정해진 기간", "no"),
+        ("예시", "에시 포함", "no"),
+    ],
+)
+def test_a_sign_that_may_have_been_misread_is_no_sign_that_is_missing(sign: str, text: str, expected: str) -> None:
+    one = rule(need="when_it_applies", when="it renews", signs=[sign])
+    lines = text.split("\n")
+    for source in ("ocr", "speech"):
+        page = ReadPage(1, "done", tuple(ReadLine(line, source) for line in lines))  # type: ignore[arg-type]
+        assert applies(one, Reading("image", "px", (page,))) == expected
+    assert applies(one, reading(text)) == "no"
+
+
+@pytest.mark.parametrize(
     ("states", "kind", "verdict"),
     [
         (("missing", "present"), "phrase_missing", "met"),

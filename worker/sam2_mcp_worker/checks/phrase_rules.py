@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeVar
 from sam2_mcp_worker.checks.findings import Finding, FindingKind, Verdict
 from sam2_mcp_worker.checks.reading import Box, Kind, Reading
 from sam2_mcp_worker.checks.rule_packs import PhraseRule, RulePack, StaleRule
+from sam2_mcp_worker.checks.sign_slips import may_stand, misreadable
 from sam2_mcp_worker.checks.squeezed import BREAK, squeeze, squeezed
 from sam2_mcp_worker.checks.unread import unread_reason
 
@@ -67,7 +68,7 @@ def applies(rule: PhraseRule, reading: Reading) -> Applies:
     """Whether a phrase is needed in a document, as far as the signs of its rule tell.
 
     No sign in a whole reading says that it is not; without signs nobody but a person knows, nor where one is put
-    together from two lines, or denied.
+    together from two lines, denied, or like something that may have been misread.
     """
     if rule.need == "always":
         return "yes"
@@ -75,7 +76,10 @@ def applies(rule: PhraseRule, reading: Reading) -> Applies:
     found = [_stands(squeeze(sign), text) for sign in rule.signs for text in pages]
     if "yes" in found:
         return "yes"
-    return "no" if rule.signs and "not_known" not in found and not unread_reason(reading) else "not_known"
+    if not rule.signs or "not_known" in found or unread_reason(reading):
+        return "not_known"
+    read = misreadable(reading)
+    return "not_known" if any(may_stand(sign, read) for sign in rule.signs) else "no"
 
 
 def phrase_findings(pack: RulePack, judged: Mapping[str, Judged], reading: Reading) -> tuple[Finding, ...]:

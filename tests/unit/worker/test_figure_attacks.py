@@ -7,7 +7,7 @@ from tests.bench.checks.figure_pairs import reading_of
 
 from sam2_mcp_worker.checks.figure_compare import Evidence, FigureFinding, compare_figures
 from sam2_mcp_worker.checks.figures import Figure, figures_of, figures_of_table
-from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
+from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source
 from sam2_mcp_worker.checks.tables import Table
 
 REFUNDS = Table(
@@ -171,3 +171,72 @@ def test_a_value_of_another_sentence_makes_no_condition() -> None:
 def test_a_doubt_about_one_limit_is_one_about_the_range() -> None:
     for text in ("가입금액 1O만원 이상 50만원 이하", "가입금액 10만원 이상 5O만원 이하"):
         assert figure(text).doubt
+
+
+SPLIT = "암 진단비 3천만원 (1년 미만 1,500만원)"
+
+
+@pytest.mark.parametrize(
+    ("line", "filed"),
+    [
+        (SPLIT, "암 진단비 3천만원 (1년 미만 50% 지급)"),
+        (SPLIT, Table("보장.csv", (("담보", "보험금"), ("암 진단비", "3천만원 (1년 미만 50% 지급)")))),
+    ],
+)
+def test_a_value_beside_the_one_that_the_evidence_gives_is_no_mismatch(line: str, filed: str | Table) -> None:
+    assert [one.state for one in found(line, filed)] == ["match", "match", "cannot_compare"]
+    assert found(line, filed)[2].reason == "The evidence says that for 3천만원 beside it."
+
+
+def test_another_value_beside_one_that_matches_is_still_a_mismatch() -> None:
+    states = [
+        one.state for one in found("암진단비 3천만원, 골절진단비 2천만원", "암진단비 3천만원, 골절진단비 3천만원")
+    ]
+    assert states == ["match", "mismatch"]
+
+
+def test_a_file_that_agrees_does_not_mend_one_that_disagrees_with_itself() -> None:
+    both = filed_of("암 진단비 3천만원", "암 진단비 1천만원")
+    for filed in ([both, filed_of("암 진단비 3천만원")], [filed_of("암 진단비 3천만원"), both]):
+        (finding,) = compare_figures(figures_of(reading_of(["암 진단비 3천만원"])), filed)
+        assert finding.state == "cannot_compare" and "disagrees with itself" in finding.reason
+
+
+def filed_of(*lines: str | ReadLine) -> Evidence:
+    read = tuple(ReadLine(line, "text") if isinstance(line, str) else line for line in lines)
+    return Evidence("약관", figures_of(Reading("text", "line", (ReadPage(1, "done", read),))))
+
+
+def boxed(text: str, left: float, top: float, source: Source = "text_layer") -> ReadLine:
+    return ReadLine(text, source, (left, top, left + 60.0, top + 10.0), confidence=0.95)
+
+
+@pytest.mark.parametrize("line", ["암 진단비 3천만원", "암 진단비 1천만원", "1종 암 진단비 3천만원"])
+def test_a_file_that_gives_two_values_for_one_thing_decides_nothing(line: str) -> None:
+    for filed in (
+        filed_of("암 진단비 3천만원", "암진단비 1천만원"),
+        filed_of(boxed("암 진단비 3천만원", 0, 0), boxed("암 진단비 1천만원", 0, 20)),
+        Evidence(
+            "표", figures_of_table(Table("표", (("담보", "보험금"), ("암진단비", "3천만원"), ("암진단비", "1천만원"))))
+        ),
+    ):
+        finding = compare_figures(figures_of(reading_of([line])), [filed])[-1]
+        assert finding.state == "cannot_compare" and "disagrees with itself" in finding.reason, finding.reason
+        assert "3천만원" in finding.reason and "1천만원" in finding.reason and filed.name in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "filed"),
+    [
+        ("암 진단비 3천만원", filed_of("암 진단비 3천만원", "암 진단비 30,000,000원")),
+        ("기본형 암 진단비 3천만원", filed_of("기본형 암 진단비 3천만원", "고급형 암 진단비 1천만원")),
+        ("암 진단비 3천만원", filed_of("암 진단비 3천만원", "암 진단비 1년 이내 1천만원")),
+        ("3대 질병", filed_of("3대 질병", "5대 질병")),
+        ("40세 남성 월보험료 9,800원", filed_of("40세 남성 월보험료 9,800원", "30세 남성 월보험료 9,100원")),
+        ("암 진단비 3천만원", filed_of(boxed("암 진단비", 0, 0), boxed("3천만원", 70, 0), boxed("1천만원", 135, 1))),
+        ("암 진단비 3천만원", Evidence("표", figures_of_table(Table("표", (("암 진단비", "3천만원", "1천만원"),))))),
+        ("암 진단비 3천만원", filed_of(boxed("암 진단비 3천만원", 0, 0), boxed("암 진단비 8천만원", 0, 20, "ocr"))),
+    ],
+)
+def test_plans_conditions_columns_and_other_ways_to_write_it_are_no_disagreement(line: str, filed: Evidence) -> None:
+    assert {one.state for one in compare_figures(figures_of(reading_of([line])), [filed])} == {"match"}

@@ -7,8 +7,10 @@ all was read. Whatever falls short is `cannot_compare` with its reason and the n
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Literal
 
 from sam2_mcp_worker.checks.figures import Figure
@@ -16,6 +18,7 @@ from sam2_mcp_worker.checks.figures.clauses import condition
 from sam2_mcp_worker.checks.figures.form import VALUE_KINDS
 from sam2_mcp_worker.checks.figures.index import FigureIndex
 from sam2_mcp_worker.checks.figures.likeness import Likeness, likeness, words_in
+from sam2_mcp_worker.checks.figures.shape import Place
 from sam2_mcp_worker.checks.figures.units import comparable
 from sam2_mcp_worker.checks.figures.values import Relation, relation, slip_apart
 
@@ -61,7 +64,31 @@ def compare_figures(ad: Sequence[Figure], evidence: Sequence[Evidence]) -> tuple
     """One finding for each figure of the advertisement, in its order."""
     files = FigureIndex([one.figures for one in evidence])
     findings = [_judged(figure, evidence, files) for figure in ad]
+    findings = [_beside_its_own(finding, findings) for finding in findings]
     return tuple(_as_condition(finding, findings) for finding in findings)
+
+
+def _beside_its_own(finding: FigureFinding, findings: Sequence[FigureFinding]) -> FigureFinding:
+    """No mismatch of 1,500만원 in "3천만원 (1년 미만 1,500만원)" where what the evidence says is that 3천만원."""
+    nearest = finding.evidence
+    if finding.state != "mismatch" or nearest is None:
+        return finding
+    for other in findings:
+        if other.state == "match" and other.figure.place == finding.figure.place and _are_one(nearest, other.evidence):
+            what = f"The evidence says that for {other.figure.text} beside it."
+            return FigureFinding(finding.figure, "cannot_compare", what, nearest, finding.evidence_name)
+    return finding
+
+
+def _are_one(figure: Figure, other: Figure | None) -> bool:
+    """Whether two figures of the evidence are one: a PDF's text comes as lines and as tables."""
+    return other is not None and relation(figure, other)[0] == "equal" and _subject(figure) == _subject(other)
+
+
+def _subject(figure: Figure) -> tuple[object, ...]:
+    """All that a text says a figure to be about; names that are written in one word or in two are the same."""
+    words = ("".join(words_in(phrases)) for phrases in (figure.label, figure.around))
+    return (*words, frozenset(figure.per), frozenset(figure.conditions))
 
 
 def _as_condition(finding: FigureFinding, findings: Sequence[FigureFinding]) -> FigureFinding:
@@ -108,12 +135,13 @@ def _decided(figure: Figure, candidates: Sequence[_Candidate], evidence: Sequenc
         return _same_context(figure, same, candidates, evidence)
     named = [one for one in sure if one.level == Likeness.NAMED]
     best = max((one.share for one in named), default=0.0)
-    equal = next((one for one in named if one.verdict == "equal" and one.share == best), None)
-    return (
-        _finding(figure, "match", f"The same figure, named alike.{_note(equal.note)}", equal, evidence)
-        if equal
-        else None
-    )
+    named = [one for one in named if one.share == best]
+    equal = next((one for one in named if one.verdict == "equal"), None)
+    if equal is None:
+        return None
+    if contradiction := _contradiction(named):
+        return _at_odds(figure, *contradiction, evidence)
+    return _finding(figure, "match", f"The same figure, named alike.{_note(equal.note)}", equal, evidence)
 
 
 def _same_context(
@@ -126,6 +154,8 @@ def _same_context(
         other = next(one for one in same if one.file not in agreeing)
         what = f"Evidence disagrees: {evidence[other.file].name} says {other.figure.text} for the same."
         return _finding(figure, "cannot_compare", what, equal, evidence)
+    if contradiction := _contradiction(same):
+        return _at_odds(figure, *contradiction, evidence)
     if equal is not None:
         return _finding(figure, "match", f"The same figure in the same context.{_note(equal.note)}", equal, evidence)
     nearest = same[0]
@@ -139,6 +169,39 @@ def _same_context(
             evidence,
         )
     return _finding(figure, "mismatch", f"The evidence says {nearest.figure.text} for this.", nearest, evidence)
+
+
+def _contradiction(candidates: Sequence[_Candidate]) -> tuple[_Candidate, _Candidate] | None:
+    """An equal and a differing figure that one file gives for the same thing: not for two plans or two conditions."""
+    differing: dict[object, list[_Candidate]] = defaultdict(list)
+    for one in candidates:
+        if one.verdict == "differs" and _is_plain(one.figure):
+            differing[one.file, _subject(one.figure)].append(one)
+    for one in candidates:
+        if one.verdict == "equal" and _is_plain(one.figure):
+            for other in differing.get((one.file, _subject(one.figure)), ()):
+                if not _in_one_row(one.figure.place, other.figure.place) and not slip_apart(one.figure, other.figure):
+                    return one, other
+    return None
+
+
+def _is_plain(figure: Figure) -> bool:
+    """Whether a file can give only one such figure, and it was surely read."""
+    return figure.near and not figure.unsure and not figure.of_a_value and figure.unit not in _NAMING
+
+
+def _in_one_row(one: Place, other: Place) -> bool:
+    """Whether two figures stand in one line or row, whose columns may be plans that only a header names."""
+    if one.box_xyxy is not None and other.box_xyxy is not None and one.page == other.page:
+        return min(one.box_xyxy[3], other.box_xyxy[3]) > max(one.box_xyxy[1], other.box_xyxy[1])
+    rows = [(place.page, place.line, place.sheet, place.cell.lstrip(ascii_uppercase)) for place in (one, other)]
+    return one.box_xyxy is None and other.box_xyxy is None and rows[0] == rows[1]
+
+
+def _at_odds(figure: Figure, equal: _Candidate, other: _Candidate, evidence: Sequence[Evidence]) -> FigureFinding:
+    name, said = evidence[equal.file].name, f"{equal.figure.text} and {other.figure.text}"
+    what = f"The evidence disagrees with itself: {name} says {said} under the same name."
+    return _finding(figure, "cannot_compare", what, equal, evidence)
 
 
 def _hindrance(

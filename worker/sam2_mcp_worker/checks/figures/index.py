@@ -44,7 +44,7 @@ class FigureIndex:
         """Figures in the same unit that share the beginning of a word with it, or have its value."""
         low, high, unit = comparable(figure.low, figure.high, figure.unit)
         found = [*self._by_value.get((low, high, unit), ())]
-        for key in _keys((*figure.label, *figure.around)):
+        for key in sorted(_keys((*figure.label, *figure.around))):  # the order of a set changes from run to run
             found += self._by_word.get((unit, key), ())
         return list({id(one): (file, one) for file, one in found}.values())
 

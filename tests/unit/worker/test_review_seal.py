@@ -13,7 +13,7 @@ from sam2_mcp_worker.checks.findings import Finding
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage, Source, Unread
 from sam2_mcp_worker.checks.review_seal import seal_findings
 from sam2_mcp_worker.checks.rule_packs import SealRules, load_rule_pack
-from sam2_mcp_worker.checks.seal_reading import seals_of
+from sam2_mcp_worker.checks.seal_reading import MAX_MARKS, crowded_pages, seals_of
 
 RULES = load_rule_pack("korean_insurance_ads").seal
 assert RULES is not None
@@ -184,3 +184,21 @@ def test_what_a_pack_does_not_ask_of_a_mark_is_not_told() -> None:
 def test_of_names_within_one_another_the_longest_is_the_mark() -> None:
     (seal,) = seals_of(("심의필", "준법감시인 심의필"), reading(GOOD))
     assert seal.name == "준법감시인 심의필"
+
+
+def test_of_a_page_full_of_marks_those_behind_the_first_ones_are_not_known() -> None:
+    full = "준법감시인 심의필\n" * MAX_MARKS
+    assert told(reading(full))["seal.number"] == "not_met"
+    found = seal_findings(RULES, reading(full + GOOD), DAY)
+    assert {one.rule: one.verdict for one in found} == {
+        "seal": "cannot_tell",
+        "seal.number": "review",
+        "seal.validity": "review",
+    }
+    assert "more than 200 marks" in found[1].what
+
+
+def test_a_page_of_nothing_but_marks_is_gone_through_at_once() -> None:
+    many = reading("준법심의필" * 20_000)
+    (seal,) = seals_of(("준법심의필", "심의필"), many)
+    assert (seal.name, crowded_pages(("준법심의필",), many)) == ("준법심의필", (1,))

@@ -13,7 +13,7 @@ from sam2_mcp_worker.checks.findings import Finding, Verdict
 from sam2_mcp_worker.checks.phrases import match_phrase, phrase_of
 from sam2_mcp_worker.checks.reading import Reading, ReadLine, ReadPage
 from sam2_mcp_worker.checks.rule_packs.schema import SealFormat, SealRules
-from sam2_mcp_worker.checks.seal_reading import Seal, seals_of
+from sam2_mcp_worker.checks.seal_reading import MAX_MARKS, Seal, crowded_pages, seals_of
 from sam2_mcp_worker.checks.squeezed import squeeze, squeezed
 from sam2_mcp_worker.checks.unread import unread_reason
 
@@ -26,29 +26,37 @@ def seal_findings(rules: SealRules | None, reading: Reading, day: date) -> tuple
     if not seals:
         return tuple(_without(rules, reading))
     found = [_finding(rules, "seal", "met", f"{seals[0].said} stands there", seals[0])]
+    crowded = crowded_pages(rules.names, reading)
+    if crowded:
+        what = f"page {crowded[0]} has more than {MAX_MARKS} marks; those behind were not looked at"
+        found.append(Finding("review_seal", "seal", "cannot_tell", what, rules.basis, page=crowded[0]))
     if rules.format is not None:
-        found += _formal(rules.format, seals, day)
+        found += _formal(rules.format, seals, day, whole=not crowded)
     return tuple(found)
 
 
-def _formal(rules: SealFormat, seals: Sequence[Seal], day: date) -> Iterator[Finding]:
+def _formal(rules: SealFormat, seals: Sequence[Seal], day: date, *, whole: bool) -> Iterator[Finding]:
     if rules.number:
-        yield _told(rules, "seal.number", "its number", [seal for seal in seals if seal.number], seals)
+        having = [seal for seal in seals if seal.number]
+        yield _told(rules, "seal.number", "its number", having, seals, whole=whole)
     for seal in seals:
         for text in seal.impossible:
             yield _finding(rules, "seal.day", _doubted(seal), f"{seal.said}: there is no such day as {text}", seal)
     if rules.validity:
-        yield _told(rules, "seal.validity", "its last day of validity", [seal for seal in seals if seal.until], seals)
+        having = [seal for seal in seals if seal.until]
+        yield _told(rules, "seal.validity", "its last day of validity", having, seals, whole=whole)
     for seal in seals:
         yield from _holding(rules, seal, day)
 
 
-def _told(rules: SealFormat, rule: str, what: str, having: Sequence[Seal], seals: Sequence[Seal]) -> Finding:
+def _told(
+    rules: SealFormat, rule: str, what: str, having: Sequence[Seal], seals: Sequence[Seal], *, whole: bool
+) -> Finding:
     if having:
         return _finding(rules, rule, "met", f"{having[0].said} tells {what}", having[0])
     first = seals[0]
-    # What OCR did not read may stand there all the same, and so may what is written in another form.
-    unclear = first.line.source not in ("text_layer", "text") or any(seal.unclear for seal in seals)
+    # What OCR did not read may stand there all the same, so may what is written in another form or was not looked at.
+    unclear = not whole or first.line.source not in ("text_layer", "text") or any(seal.unclear for seal in seals)
     verdict: Verdict = "review" if unclear else "not_met"
     return _finding(rules, rule, verdict, f"{first.said} does not tell {what} in a form that is known here", first)
 

@@ -6,6 +6,7 @@ Owns how such marks are written ("2026.06.16 준법감시인 심의필 2026-1179
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ BEHIND_CHARS = 80
 BEHIND_LINES = 3
 # Days may stand in front of the name, right beside it: "2026.06.16 준법감시인 심의필", "(2026.06.16~2027.06.15)".
 BEFORE_CHARS = 36
+# A page has one to three marks; of more than so many those behind are not taken apart.
+MAX_MARKS = 200
 # Digits of a line that OCR was less sure of are for a person to look at.
 SURE_CONFIDENCE = 0.6
 
@@ -62,32 +65,43 @@ class Seal:
 
 
 def seals_of(names: Sequence[str], reading: Reading) -> tuple[Seal, ...]:
-    """The marks of these names, each once, in their order."""
-    seals = [seal for page in reading.pages for seal in _on_page(names, page)]
-    once = {(squeeze(seal.name), seal.number, seal.until): seal for seal in reversed(seals)}
-    return tuple(seal for seal in seals if seal in once.values())
+    """The marks of these names, each once, in their order; of each page the first MAX_MARKS."""
+    once: dict[tuple[str, str | None, date | None], Seal] = {}
+    for page in reading.pages:
+        for seal in _on_page(names, page):
+            once.setdefault((squeeze(seal.name), seal.number, seal.until), seal)
+    return tuple(once.values())
+
+
+def crowded_pages(names: Sequence[str], reading: Reading) -> tuple[int, ...]:
+    """The numbers of the pages with more marks than are looked at."""
+    return tuple(page.number for page in reading.pages if len(_spans(names, page)) > MAX_MARKS)
 
 
 def _on_page(names: Sequence[str], page: ReadPage) -> list[Seal]:
     """The marks of a page. What belongs to one ends where the next begins."""
-    spans = _spans(names, squeezed([line.text for line in page.lines]).text)
+    spans = _spans(names, page)[: MAX_MARKS + 1]
     if not spans:
         return []
     text = BREAK.join(composed(line.text).replace(BREAK, " ") for line in page.lines)
     kept = [index for index, char in enumerate(text) for _ in (squeeze(char) or (char if char == BREAK else ""))]
     places = [(kept[start], kept[end - 1] + 1, name) for start, end, name in spans]
     begins = [start for start, _, _ in places[1:]]
-    return [_seal(page, text, *place, until) for place, until in zip(places, [*begins, len(text)], strict=True)]
+    pairs = zip(places, [*begins, len(text)], strict=True)
+    return [_seal(page, text, *place, until) for place, until in itertools.islice(pairs, MAX_MARKS)]
 
 
-def _spans(names: Sequence[str], text: str) -> list[tuple[int, int, str]]:
-    """Where the names stand in squeezed text, in order; of names within one another the longest."""
+def _spans(names: Sequence[str], page: ReadPage) -> list[tuple[int, int, str]]:
+    """Where the names stand in the squeezed text of a page, in order; of names within one another the longest."""
+    text = squeezed([line.text for line in page.lines]).text
+    taken = bytearray(len(text))
     spans: list[tuple[int, int, str]] = []
     for name in sorted(names, key=len, reverse=True):
-        plain = squeeze(name)
-        for match in re.finditer(re.escape(plain), text):
-            if all(match.end() <= start or end <= match.start() for start, end, _ in spans):
-                spans.append((*match.span(), name))
+        for match in re.finditer(re.escape(squeeze(name)), text):
+            start, end = match.span()
+            if not any(taken[start:end]):
+                taken[start:end] = b"\1" * (end - start)
+                spans.append((start, end, name))
     return sorted(spans)
 
 

@@ -29,7 +29,7 @@ def refusal(text: str) -> str:
 def test_a_block_is_read_whole() -> None:
     findings = [{"kind": "missing", "about": "예금자 보호"}, {"kind": "missing", "about": "예금자보호"}]
     verdict = read_verdict(OPINION + block(run="r-1", label="reject", findings=findings))
-    assert (verdict.label, verdict.run_ids) == ("reject", {"r-1"})
+    assert (verdict.label, verdict.run_ids) == ("reject", frozenset({"r-1"}))
     assert verdict.findings == (Observed("missing", "예금자 보호"),)
 
 
@@ -76,6 +76,12 @@ def test_a_verdict_that_is_too_short_is_refused_whatever_it_says(text: str) -> N
         ("Label: rejected", "reject"),
         ("Verdict: approve", "approve"),
         ("판정: 승인 불가", "reject"),
+        ("Verdict: **approve**", "approve"),
+        ("판정: **조건부 승인**", "conditional"),
+        ("판정: 승인합니다 (모든 요건을 갖춤)", "approve"),
+        ("판정: 불승인", "reject"),
+        ("판정: 반려 - 안내를 읽기 어렵고 갱신 문구가 없음", "reject"),
+        ("판정: 조건부 승인(유의사항을 읽기 어려움)", "conditional"),
     ],
 )
 def test_a_line_with_a_label_is_understood_by_its_longest_word(line: str, label: str) -> None:
@@ -90,6 +96,23 @@ def test_a_line_with_a_label_is_understood_by_its_longest_word(line: str, label:
         ("판정: 적합하지 않음", "verdict_ambiguous"),
         ("Verdict: not approved", "verdict_ambiguous"),
         ("판정: 승인\n결론: 반려", "verdict_ambiguous"),
+        *(
+            (f"판정: 승인{rest}", "verdict_ambiguous")
+            for rest in (" 보류", "보류", " 대기", "(유보)", " 여부 미정", " 거절")
+        ),
+        ("판정: 승인을 권고하기 어려움", "verdict_ambiguous"),
+        ("판정: 승인 - 아직 권하지 못함", "verdict_ambiguous"),
+        ("결론: 조건부 승인하기 어려움", "verdict_ambiguous"),
+        ("결론: 조건부 승인 보류", "verdict_ambiguous"),
+        ("판정: 반려 대상이 아니다", "verdict_ambiguous"),
+        ("Verdict: approve pending changes", "verdict_ambiguous"),
+        ("Verdict: non-approved", "verdict_ambiguous"),
+        ("Verdict: approved with conditions", "verdict_ambiguous"),
+        ("판정: 보완 후 승인", "verdict_ambiguous"),
+        ("판정: 미승인", "verdict_without_label"),
+        ("결론: 비승인", "verdict_without_label"),
+        ("판정: 비적합", "verdict_without_label"),
+        ("Verdict: disapproved", "verdict_without_label"),
         ("승인하는 것이 좋겠습니다", "verdict_without_label"),
         ("판정: 검토 중", "verdict_without_label"),
         (block(label="perhaps"), "verdict_without_label"),

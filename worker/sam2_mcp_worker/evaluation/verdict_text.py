@@ -32,11 +32,26 @@ LABEL_WORDS = {
     "none": ("판정 불가", "판단 불가", "none"),
 }
 LABEL_OF = {word: label for label, words in LABEL_WORDS.items() for word in words}
-# The longest word at a place: 조건부 승인 is not 승인, 부적합 is not 적합.
-WORD = re.compile("|".join(re.escape(word) for word in sorted(LABEL_OF, key=len, reverse=True)), re.IGNORECASE)
+# The longest word at a place: 조건부 승인 is not 승인, 부적합 is not 적합; in 미승인 and disapproved there is none.
+WORD = re.compile(
+    rf"(?<![가-힣A-Za-z])(?:{'|'.join(re.escape(word) for word in sorted(LABEL_OF, key=len, reverse=True))})",
+    re.IGNORECASE,
+)
 HEADED_LINE = re.compile(r"(?:판정|결론|심의 ?결과|verdict|label)\W{0,4}[:：]\s*(.+)", re.IGNORECASE)
-# 승인할 수 없음, 승인하지 않음, not approved: the word is there and its opposite is meant.
-DENIED = re.compile(r"수\s*없|지\s*않|안\s*됨|불가|\bnot\b|아님", re.IGNORECASE)
+# 승인할 수 없음, 승인 보류, not approved, non-approved: the word is there and something else is meant.
+DENIED = re.compile(
+    r"수\s*없|지\s*않|안\s*됨|불가|아님|보류|유보|대기|미정|여부|거절|취소|철회|연기|반대|곤란|[미비불]승인|부적"
+    r"|\b(?:not|non|un|never|cannot|pending|withheld|denied|deferred|on hold)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+# 승인을 권고하기 어려움. What is wrong is said in such words too: only those right behind the label are about it.
+DOUBTED = re.compile(r"어려|어렵|않|못|아니|없")
+# An approval has nothing wrong to speak of, and one with a condition is none: 보완 후 승인, approved with conditions.
+HEDGED = re.compile(
+    rf"{DOUBTED.pattern}|조건|보완|수정|요청|예정|필요|미충족|condition|\b(?:unless|if|provided|subject|after|until|once|but)\b",
+    re.IGNORECASE,
+)
+CLAUSE_END = re.compile(r"[.,;:(\[—–]|\s-\s")
 FENCED = re.compile(r"```.*?```", re.DOTALL)
 BLOCK = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 
@@ -108,6 +123,18 @@ def _label_of_lines(text: str) -> str:
     labels = {LABEL_OF[word[0].casefold()] for line in headed for word in WORD.finditer(line)}
     if not labels:
         raise RefusedRun("verdict_without_label", "no JSON block and no line with a label")
-    if len(labels) > 1 or any(DENIED.search(WORD.sub("", line)) for line in headed if WORD.search(line)):
+    if len(labels) > 1 or any(_is_doubted(line) for line in headed):
         raise RefusedRun("verdict_ambiguous", "the lines with a label can be read in more than one way")
     return labels.pop()
+
+
+def _is_doubted(line: str) -> bool:
+    """Whether a line has a label and takes it back, or may."""
+    words = list(WORD.finditer(line))
+    if not words:
+        return False
+    said = WORD.sub("", line)
+    if any(LABEL_OF[word[0].casefold()] == "approve" for word in words):
+        return bool(DENIED.search(said) or HEDGED.search(said))
+    behind = CLAUSE_END.split(line[words[-1].end() :], maxsplit=1)[0]
+    return bool(DENIED.search(said) or DOUBTED.search(behind))

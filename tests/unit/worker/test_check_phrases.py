@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import textwrap
 from collections.abc import AsyncIterator
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 from tests.fakes.advertisements import ABSENT, HEADLINE, LIMIT, PROTECTED, TERMS, UNLIMITED, picture, write_pdf
 from tests.fakes.documents import document, good_page
+from tests.fakes.measured_documents import BLACK, WHITE, Drawn
 from tests.fakes.scripted_ears import ScriptedEars
 from tests.fakes.speech_sounds import join, said, silence, write_film
 from tests.fakes.videos import write_clip
@@ -25,6 +28,7 @@ from sam2_mcp_worker.pipelines.check_phrases import JUDGING, PhraseCheck, Reques
 from sam2_mcp_worker.pipelines.document_reading import ReadDocument, ReadRequest, open_document
 from sam2_mcp_worker.pipelines.inspect_pdf import Request as PdfRequest
 from sam2_mcp_worker.pipelines.inspect_pdf import inspect_pdf
+from sam2_mcp_worker.pipelines.phrase_visibility import UNSEEN
 from sam2_mcp_worker.services import Services
 from sam2_mcp_worker.settings import Settings
 from sam2_mcp_worker.tools.check_phrases import _model
@@ -166,6 +170,21 @@ async def test_without_phrases_the_whole_pack_is_judged_and_its_day_decides(serv
     before = await call(services, source=str(leaflet), date="2025-08-01")
     assert before.day.isoformat() == "2025-08-01"
     assert _model(before).date == "2025-08-01" and _model(today).rule_pack == "korean_insurance_ads"
+
+
+async def test_a_mark_and_an_old_wording_that_nobody_can_see_are_for_a_person(services: Services, folder: Path) -> None:
+    old = next(one for one in services.rule_pack.on(date(2026, 11, 1)).stale if one.id == "deposit_limit_50m")
+    mark = "준법감시인 심의필 제2026-1호 (2026.01.01 ~ 2026.12.31)"
+    verdicts = {}
+    for ink in (BLACK, WHITE):
+        drawn = Drawn().page().text(50, 100, 12, HEADLINE).text(50, 200, 9, mark, ink)
+        for row, part in enumerate(textwrap.wrap(old.texts[0], 50)):
+            drawn.text(50, 300 + 20 * row, 9, part, ink)
+        check = await call(services, source=str(drawn.save(folder / f"{ink[0]}.pdf").path), date="2026-11-01")
+        verdicts[ink] = {row["rule"]: (row["verdict"], row["what"]) for row in check.rules}
+        assert check.counts["review_seal"] == ({"met": 4} if ink == BLACK else {"review": 4})
+    assert verdicts[BLACK]["deposit_limit_50m"][0] == "not_met" and "seal" not in verdicts[BLACK]
+    assert verdicts[WHITE]["deposit_limit_50m"] == verdicts[WHITE]["seal"] == ("review", UNSEEN)
 
 
 async def test_findings_that_do_not_fit_come_with_the_cursor_each_once(services: Services, leaflet: Path) -> None:

@@ -41,7 +41,7 @@ from sam2_mcp_worker.pipelines.phrase_rows import (
     row_chars,
     told_row,
 )
-from sam2_mcp_worker.pipelines.phrase_visibility import seen_only
+from sam2_mcp_worker.pipelines.phrase_visibility import lines_to_see, seen_only
 from sam2_mcp_worker.pipelines.read_documents import Document, ReadDocument, ReadRequest
 from sam2_mcp_worker.pipelines.reading_choice import Mode
 from sam2_mcp_worker.pipelines.rule_checks import RuleChecks, check_rules
@@ -187,7 +187,7 @@ class _Check:
             return self._told_so_far(judgement, began, JUDGING)
         judgement = await self._by_meaning(judgement, deadline)
         checks = await self._measured(judgement, deadline)
-        judgement = seen_only(judgement, checks)
+        judgement = seen_only(judgement, checks, self.reading)
         findings = self._findings(judgement, checks)
         rows = numbered_rows(judgement.rows, [*judgement.others, *self._of_minimums(judgement, checks)])
         told = [(row, told_row(row, self.pack, self.reading, checks.measures)) for row in rows]
@@ -267,6 +267,7 @@ class _Check:
             self.reading,
             None if self.asked else self.pack,
             phrases,
+            further=lines_to_see(judgement, self.reading),
             password=self.request.password,
             deadline=until,
         )

@@ -7,7 +7,7 @@ speech by the first again. Takes up to seconds for long documents: call it in a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from sam2_mcp_worker.checks.findings import Finding, FindingKind, Verdict
@@ -53,13 +53,15 @@ class JudgedRow:
 class Judgement:
     """`rows` are the phrases, `others` findings of other wordings of the pack, `shown` all that a video showed.
 
-    `said` is what was heard of each wording, also of those that are told by what the screen shows.
+    `said` is what was heard of each wording, also of those that are told by what the screen shows. `old` is what became
+    of the old wordings among `others`, by their rule.
     """
 
     rows: tuple[JudgedRow, ...]
     others: tuple[Finding, ...] = ()
     shown: VideoFindings | None = None
     said: tuple[PhraseFinding, ...] = ()
+    old: Mapping[str, PhraseFinding] = field(default_factory=dict)
 
 
 def judge_asked(texts: Sequence[str], pack: RulePack, gathered: Gathered) -> Judgement:
@@ -133,7 +135,8 @@ def judge_pack(pack: RulePack, gathered: Gathered, day: date) -> Judgement:
     others += [one for part in gathered.readings for one in forbidden_findings(pack.forbidden, part)]
     if gathered.main.reading.kind != "sound":
         others += seal_findings(pack.seal, gathered.main.reading, day)
-    return Judgement(tuple(rows), tuple(others), shown, said)
+    outdated = {rule.id: best for rule in pack.stale if rule.id in by_rule and (best := best_of(rule, stale))}
+    return Judgement(tuple(rows), tuple(others), shown, said, outdated)
 
 
 def _judged(

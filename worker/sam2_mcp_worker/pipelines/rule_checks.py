@@ -50,7 +50,7 @@ class LineMeasure:
 
 @dataclass(frozen=True, slots=True)
 class RuleChecks:
-    """`findings` are all verdicts, `met` ones too; `measures` are of the lines of phrases.
+    """`findings` are all verdicts, `met` ones too; `measures` are of the lines that were asked for.
 
     `undone` says in sentences what could not be measured at all; `waiting` are pages that were not come to in time: a
     later call measures them, and until then nothing is approved.
@@ -79,6 +79,7 @@ async def check_rules(
     pack: RulePack | None,
     phrases: PhrasePlaces,
     *,
+    further: Collection[LineRef] = (),
     password: str = "",
     deadline: Deadline,
 ) -> RuleChecks:
@@ -87,16 +88,18 @@ async def check_rules(
     Args:
         file: the document; None, or a text, a sound or a video, have no pages to measure.
         phrases: the lines that carry phrases; of a phrase that stands in several places one good place is enough.
+        further: lines that are only measured, to know whether they can be seen.
         pack: None for the measures of these lines alone.
     """
     if file is None or reading.kind not in ("pdf", "image"):
         return RuleChecks((), {})
-    questions = _questions(reading, pack, _lines_of(phrases))
+    lines = _lines_of(phrases) | set(further)
+    questions = _questions(reading, pack, lines)
     measured = await _measure(services, file, password, reading, questions, deadline)
     files = pack.files if pack is not None else None
     if files is not None and (files.attachments or files.checklist_words):
         await _list_attached(services, file, password, reading, measured, deadline)
-    judged = await asyncio.to_thread(_judge, reading, pack, phrases, questions, measured)
+    judged = await asyncio.to_thread(_judge, reading, pack, phrases, lines, questions, measured)
     return RuleChecks(judged.findings, judged.measures, _undone(questions, measured, reading), measured.waiting)
 
 
@@ -187,13 +190,14 @@ def _judge(
     reading: Reading,
     pack: RulePack | None,
     phrases: PhrasePlaces,
+    lines: Collection[LineRef],
     questions: Mapping[int, Question],
     measured: _Measured,
 ) -> RuleChecks:
     near_px = pack.text.near_border_px if pack is not None and pack.text is not None else NEAR_BORDER_PX
     sizes = sizes_of(reading, _scales(reading, measured), near_px)
     contrasts = _contrasts(questions, measured)
-    measures = {ref: LineMeasure(sizes.get(ref), contrasts.get(ref)) for ref in _lines_of(phrases)}
+    measures = {ref: LineMeasure(sizes.get(ref), contrasts.get(ref)) for ref in lines}
     if pack is None:
         return RuleChecks((), measures)
     found = [
@@ -232,8 +236,7 @@ def _contrasts(questions: Mapping[int, Question], measured: _Measured) -> dict[L
 def _range(told: Mapping[str, Any]) -> ContrastRange:
     if "reason" in told:
         return ContrastRange(1.0, 21.0, reason=told["reason"], unseen=told["unseen"])
-    text, ground = ((colour[0], colour[1], colour[2]) for colour in (told["text_rgb"], told["ground_rgb"]))
-    return ContrastRange(told["low"], told["high"], text, ground)
+    return ContrastRange(told["low"], told["high"])
 
 
 def _file_findings(

@@ -159,9 +159,6 @@ def test_large_print_is_measured_exactly(colour, tmp_path):
     rgb, box = written(flat((20, 60, 160), 1400), colour, 40, "body")
     told, truth = measured(rgb, box, 40, tmp_path), contrast_ratio(colour, (20, 60, 160))
     assert told["low"] == pytest.approx(truth, rel=0.05) and told["high"] == pytest.approx(truth, rel=0.05)
-    assert told["text_rgb"] == pytest.approx(colour, abs=12) and told["ground_rgb"] == pytest.approx(
-        (20, 60, 160), abs=4
-    )
 
 
 @pytest.mark.parametrize(("size_px", "colour"), [(12, (255, 255, 255)), (40, (255, 255, 255)), (20, (0, 0, 0))])

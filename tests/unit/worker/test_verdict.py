@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from sam2_mcp_worker.checks.findings import Basis, Finding, FindingKind, Verdict
 from sam2_mcp_worker.checks.rule_packs import Room, VerdictRow, VerdictTable, load_rule_pack
-from sam2_mcp_worker.checks.verdict import SEVERITY, TOOL_KINDS, LabelName, combined, label_of
+from sam2_mcp_worker.checks.verdict import SEVERITY, LabelName, label_of
+from sam2_mcp_worker.evaluation.observing import most_severe
 from sam2_mcp_worker.settings import Settings
 
 KINDS: Sequence[FindingKind] = get_args(FindingKind)
@@ -78,22 +79,14 @@ def test_only_what_was_judged_wholly_and_is_met_is_approved(
 
 @given(st.lists(findings, min_size=1, max_size=12), tables)
 def test_the_label_of_the_whole_is_the_most_severe_one_of_the_tools(held: list[Finding], table: VerdictTable) -> None:
-    parts = [[one for one in held if one.kind in kinds] for kinds in TOOL_KINDS.values()]
-    labels = [label_of(part, True, table) for part in parts if part]
-    assert combined(labels).label == label_of(held, True, table).label
-    assert combined(reversed(labels)).label == combined(labels).label
-    assert combined([combined(labels)]) == combined(labels)
-
-
-def test_every_kind_belongs_to_one_tool() -> None:
-    told = [kind for kinds in TOOL_KINDS.values() for kind in kinds]
-    assert sorted(told) == sorted(KINDS)
+    # check_figures tells of this kind and of no other, check_phrases of all others.
+    parts = [[one for one in held if (one.kind == "figure_mismatch") == figures] for figures in (True, False)]
+    labels = [label_of(part, True, table).label for part in parts if part]
+    assert most_severe(labels) == most_severe(labels[::-1]) == label_of(held, True, table).label
 
 
 def test_without_findings_there_is_no_label() -> None:
     assert label_of([], True, PACK).label == "none"
-    assert combined([]).label == "none"
-    assert combined([label_of([], True, PACK), label_of([finding()], True, PACK)]).label == "none"
 
 
 def test_what_could_not_be_told_gives_no_label_and_what_is_for_a_person_a_condition() -> None:
@@ -122,8 +115,6 @@ def test_there_is_room_for_discretion_only_where_it_can_change_the_label() -> No
     said = label_of([missing], True, PACK).said
     assert len(said) == 2 and "may give conditional instead (other_words)" in said[1], "the report says it, too"
     assert label_of([missing, altered], True, PACK).discretion == ()
-    both = combined([label_of([missing], True, PACK), label_of([altered], True, PACK)])
-    assert both.label == "reject" and both.discretion == () and len(both.because) == 2
     # Nothing milder than the rest allows, and no approval of what is not known.
     (room,) = label_of([missing, finding("phrase_missing", "review")], False, PACK).discretion
     assert room.may == "conditional"
@@ -131,7 +122,3 @@ def test_there_is_room_for_discretion_only_where_it_can_change_the_label() -> No
     assert [room.may for room in label_of([small], True, PACK).discretion] == ["approve"]
     assert label_of([small, unknown], True, PACK).discretion == ()
     assert label_of([small], False, PACK).discretion == ()
-    assert combined([label_of([small], True, PACK), label_of([unknown], True, PACK)]).discretion == ()
-    (room,) = label_of([missing], True, PACK).discretion
-    same = combined([label_of([missing], True, PACK), label_of([finding()], True, PACK)])
-    assert same.discretion == (room,)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from sam2_mcp_worker.checks.findings import Finding, Verdict
 from sam2_mcp_worker.checks.line_groups import SEVERITY, LineRef, PhrasePlaces, best_place, grouped, lines_by_ref
-from sam2_mcp_worker.checks.luminance import Rgb
 from sam2_mcp_worker.checks.reading import Reading, ReadLine
 from sam2_mcp_worker.checks.rule_packs.sections import ContrastRules
 from sam2_mcp_worker.checks.text_size import TextSize
@@ -26,14 +25,12 @@ CSS_PX_PER_PT = 4 / 3
 class ContrastRange:
     """Between which ratios (1-21) a line's contrast lies: `low` where it is weakest, `high` for most of the line.
 
-    `text_rgb` and `ground_rgb` are those of most of the line. With a `reason` nothing could be measured; `unseen` says
-    that there is no ink where the line stands, or only in a part of it.
+    With a `reason` nothing could be measured; `unseen` says that there is no ink where the line stands, or only in a
+    part of it.
     """
 
     low: float
     high: float
-    text_rgb: Rgb | None = None
-    ground_rgb: Rgb | None = None
     reason: str = ""
     unseen: bool = False
 

@@ -6,26 +6,17 @@ not be told, is for a person to look at, or is wrong. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, get_args
 
-from sam2_mcp_worker.checks.findings import Finding, FindingKind
+from sam2_mcp_worker.checks.findings import Finding
 from sam2_mcp_worker.checks.rule_packs.schema import Room, VerdictRow, VerdictTable
 
 LabelName = Literal["approve", "none", "conditional", "reject"]
 """From the mildest to the most severe; `none` is no label: something is not known yet."""
 
 SEVERITY: tuple[LabelName, ...] = get_args(LabelName)
-
-TOOL_KINDS: Mapping[str, frozenset[FindingKind]] = MappingProxyType(
-    {
-        "check_phrases": frozenset(get_args(FindingKind)) - {"figure_mismatch"},
-        "check_figures": frozenset(("figure_mismatch",)),
-    }
-)
-"""Which tool tells which kinds: each kind has one, so that the label of the whole is the most severe of the tools'."""
 
 # Rules that are named in a reason; the findings themselves name all.
 MAX_NAMED = 5
@@ -86,20 +77,6 @@ def label_of(findings: Iterable[Finding], complete: bool, table: VerdictTable) -
     rest = _most_severe(one.label for one in reached if one.label != label)
     given = () if "" in rooms else tuple(room for room in table.rooms if room.id in rooms)
     return VerdictLabel(label, because, _bounded(given, rest, label))
-
-
-def combined(labels: Iterable[VerdictLabel]) -> VerdictLabel:
-    """The label of the whole: the most severe one, with the reasons of those that have it."""
-    given = list(labels)
-    if not given:
-        return VerdictLabel("none", ("nothing was judged",))
-    label = _most_severe(one.label for one in given)
-    decisive = [one for one in given if one.label == label]
-    because = dict.fromkeys(reason for one in decisive for reason in one.because)
-    everywhere = all(one.discretion for one in decisive)
-    rooms = {room.id: room for one in decisive for room in one.discretion} if everywhere else {}
-    rest = _most_severe(one.label for one in given if one.label != label)
-    return VerdictLabel(label, tuple(because), _bounded(rooms.values(), rest, label))
 
 
 def _bounded(rooms: Iterable[Room], rest: LabelName, label: LabelName) -> tuple[Room, ...]:

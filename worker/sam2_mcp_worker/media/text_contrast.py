@@ -67,10 +67,8 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one piece of a line shows: colours, and the ratio at worst and at best."""
+    """The ratio that one piece of a line shows, at worst and at best."""
 
-    text: Reals
-    ground: Reals
     low: float
     high: float
 
@@ -78,7 +76,7 @@ class Piece:
 def text_contrast(params: dict[str, Any]) -> dict[str, Any]:
     """`{pixels, lines: [{box, height_px, own_px}]}` -> `{lines: [...]}`.
 
-    Each line is `{low, high, text_rgb, ground_rgb}` or `{reason, unseen}`; `unseen` ones show no ink, or little: a file
+    Each line is `{low, high}` or `{reason, unseen}`; `unseen` ones show no ink, or little: a file
     may hold text that nobody sees. `own_px` is the height in the pixels that the text was made of: less than
     `height_px` where a picture was enlarged.
 
@@ -106,8 +104,6 @@ def _told(pixels: PixelFile, box: Sequence[float], height_px: float, own_px: flo
     return {
         "low": round(min(piece.low for piece in pieces), 2),
         "high": round(middle.high, 2),
-        "text_rgb": [round(float(value)) for value in middle.text],
-        "ground_rgb": [round(float(value)) for value in middle.ground],
     }
 
 
@@ -164,7 +160,7 @@ def _with_ratios(seen: _Seen, text: Reals, height_px: float, cover: float) -> Pi
     full = np.clip(beside + (text - beside) / cover, 0, 255)
     # Stronger in colour is not always stronger in brightness: blue text on grey may end up nearer to it.
     ratios = (contrast_ratio(text, beside), contrast_ratio(full, beside))
-    return Piece(text, beside, min(luminance_ratio(worst, text_luminance), *ratios), max(ratios))
+    return Piece(min(luminance_ratio(worst, text_luminance), *ratios), max(ratios))
 
 
 def stroke_cover(own_px: float) -> float:

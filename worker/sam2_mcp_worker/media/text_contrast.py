@@ -76,9 +76,9 @@ class Piece:
 def text_contrast(params: dict[str, Any]) -> dict[str, Any]:
     """`{pixels, lines: [{box, height_px, own_px}]}` -> `{lines: [...]}`.
 
-    Each line is `{low, high}` or `{reason, unseen}`; `unseen` ones show no ink, or little: a file
-    may hold text that nobody sees. `own_px` is the height in the pixels that the text was made of: less than
-    `height_px` where a picture was enlarged.
+    Each line is `{low, high}` or `{reason, unseen}`; `unseen` ones show no ink, or little: a file may hold text that
+    nobody sees. `own_px` is the height in the pixels that the text was made of: less than `height_px` where a picture
+    was enlarged.
 
     Raises:
         WorkerError: pixels_unreadable.

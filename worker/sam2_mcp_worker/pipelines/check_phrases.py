@@ -91,8 +91,8 @@ class Request:
 class PhraseCheck:
     """What one call delivers: verdicts as of now.
 
-    `phrases` and `rules` are the rows of this result as JSON, of `rows_total` in all; `counts` are findings by kind and
-    verdict. `unread` says in sentences what was not read. `costs` are by unit of work.
+    `phrases` and `rules` are the rows of this result as JSON, `rows_left` more are to come; `counts` are findings by
+    kind and verdict. `unread` says in sentences what was not read. `costs` are by unit of work.
     """
 
     gathered: Gathered
@@ -101,7 +101,6 @@ class PhraseCheck:
     asked: tuple[str, ...]
     phrases: list[dict[str, Any]]
     rules: list[dict[str, Any]]
-    rows_total: int
     rows_left: int
     counts: dict[str, dict[str, int]]
     label: VerdictLabel
@@ -203,7 +202,7 @@ class _Check:
         waiting = bool(checks.waiting) or not delivery.complete
         report = None if checks.waiting else await self._report(told, label, deadline)
         cursor = to_cursor(TOOL, self.key, Place(began, delivery.told, delivery.mark)) if waiting else None
-        return self._result(list(delivery.items), told, delivery.total - delivery.told, findings, label, report, cursor)
+        return self._result(list(delivery.items), delivery.total - delivery.told, findings, label, report, cursor)
 
     async def _partial(self, began: tuple[str, ...], deadline: Deadline) -> PhraseCheck:
         """What was found stands, what was not found may stand on what is still to be read."""
@@ -221,7 +220,7 @@ class _Check:
         findings = self._findings(judgement, RuleChecks((), {}))
         label = VerdictLabel("none", (why,))
         cursor = to_cursor(TOOL, self.key, Place(began))
-        return self._result(list(delivery.items), told, delivery.total - delivery.told, findings, label, None, cursor)
+        return self._result(list(delivery.items), delivery.total - delivery.told, findings, label, None, cursor)
 
     async def _judged(self, deadline: Deadline) -> Judgement | None:
         """None while judging goes on behind the deadline, for the next call."""
@@ -321,7 +320,6 @@ class _Check:
     def _result(
         self,
         rows: Sequence[tuple[Row, dict[str, Any]]],
-        told: Sequence[tuple[Row, dict[str, Any]]],
         rows_left: int,
         findings: Sequence[Finding],
         label: VerdictLabel,
@@ -336,7 +334,6 @@ class _Check:
             asked=self.asked,
             phrases=[fields for row, fields in in_order if row.phrase is not None],
             rules=[fields for row, fields in in_order if row.phrase is None],
-            rows_total=len(told),
             rows_left=rows_left,
             counts=counted(findings),
             label=label,

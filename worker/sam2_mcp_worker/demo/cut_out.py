@@ -34,7 +34,9 @@ def cut_and_redact(session: StationSession, worker_url: str, cut: CutOut, out_di
     result = session.result
     source = upload(worker_url, cut.picture)
     try:
-        facts = _to_the_end(session, "segment_image", {"source": source, "boxes": [list(cut.box_xyxy_px)]})
+        facts = session.call_to_the_end(
+            "segment_image", {"source": source, "boxes": [list(cut.box_xyxy_px)]}, ("objects",)
+        )
     except WorkerError as error:
         result.cut_out = {"not_available": error.what}
         say(f"no object was cut out, its box is redacted instead: {error.what}")
@@ -64,7 +66,7 @@ def _redact(
 ) -> None:
     result = session.result
     try:
-        facts = _to_the_end(session, "redact_media", {"source": source, "regions": [region]})
+        facts = session.call_to_the_end("redact_media", {"source": source, "regions": [region]})
     except WorkerError as error:
         result.cut_out["redaction"] = error.what
         say(f"nothing was redacted: {error.what}")
@@ -74,14 +76,3 @@ def _redact(
         result.files.append(fetch(worker_url, facts["redacted"], out_dir / "cover-redacted.png"))
     verified = "; ".join(facts.get("verified") or ["nothing"])
     say(f"redact_media: {facts['status']}, verified: {verified}, {result.calls_s[-1]} s")
-
-
-def _to_the_end(session: StationSession, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The last result over the cursor; of segment_image the one that has the object."""
-    objects: list[dict[str, Any]] = []
-    facts = session.call(tool, arguments)
-    while True:
-        objects += facts.get("objects", [])
-        if not facts.get("cursor"):
-            return {**facts, "objects": objects}
-        facts = session.call(tool, {**arguments, "cursor": facts["cursor"]})

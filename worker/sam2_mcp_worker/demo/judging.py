@@ -16,7 +16,7 @@ SHOWN_CHARS = 60
 def judge(session: StationSession, worker_url: str, handle: str, filed: Path | None, out_dir: Path, say: Say) -> None:
     """Call check_phrases, and check_figures where there is something filed; results go into the session's result."""
     result = session.result
-    facts = _to_the_end(session, "check_phrases", {"source": handle}, ("phrases", "rules"))
+    facts = session.call_to_the_end("check_phrases", {"source": handle}, ("phrases", "rules"))
     result.phrases, result.rules, result.label = facts["phrases"], facts["rules"], facts["label"]
     counts = Counter(phrase["state"] for phrase in result.phrases)
     told = ", ".join(f"{counts[state]} {state}" for state in PHRASE_STATES if counts[state])
@@ -26,31 +26,12 @@ def judge(session: StationSession, worker_url: str, handle: str, filed: Path | N
     if filed is None:
         return
     arguments = {"source": handle, "evidence": [upload(worker_url, filed)]}
-    facts = _to_the_end(session, "check_figures", arguments, ("figures",))
+    facts = session.call_to_the_end("check_figures", arguments, ("figures",))
     result.figures = facts["figures"]
     told = ", ".join(f"{count} {state}" for state, count in facts["counts"].items())
     say(f"check_figures: {told}; label {facts['label']}, {result.calls_s[-1]} s")
     if facts.get("report"):
         result.files.append(fetch(worker_url, facts["report"], out_dir / "figures.html"))
-
-
-def _to_the_end(
-    session: StationSession, tool: str, arguments: dict[str, Any], lists: tuple[str, ...]
-) -> dict[str, Any]:
-    """The last result over the cursor, with the rows of all results; a row that is told again replaces the earlier."""
-    kept: dict[str, dict[Any, Any]] = {name: {} for name in lists}
-    facts = session.call(tool, arguments)
-    while True:
-        for name in lists:
-            kept[name] |= {_key(row): row for row in facts[name]}
-        if not facts.get("cursor"):
-            return {**facts, **{name: list(rows.values()) for name, rows in kept.items()}}
-        facts = session.call(tool, {**arguments, "cursor": facts["cursor"]})
-
-
-def _key(row: dict[str, Any]) -> str:
-    """What tells a row from others: its number, or what it says and where."""
-    return str(row.get("number") or [row.get(name) for name in ("text", "page", "box_xyxy", "sheet", "cell", "line")])
 
 
 def verdicts(phrases: list[dict[str, Any]], rules: list[dict[str, Any]], figures: list[dict[str, Any]]) -> str:

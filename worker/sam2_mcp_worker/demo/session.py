@@ -81,6 +81,27 @@ class StationSession:
         facts: dict[str, Any] = json.loads(text)
         return facts
 
+    def call_to_the_end(self, tool: str, arguments: dict[str, Any], lists: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The last result over the cursor, with the rows of these lists of all results; one told again replaces the
+        earlier.
+
+        Raises:
+            WorkerError: as `call`.
+        """
+        kept: dict[str, dict[str, Any]] = {name: {} for name in lists}
+        facts = self.call(tool, arguments)
+        while True:
+            for name in lists:
+                kept[name] |= {_key(row): row for row in facts.get(name, ())}
+            if not facts.get("cursor"):
+                return {**facts, **{name: list(rows.values()) for name, rows in kept.items()}}
+            facts = self.call(tool, {**arguments, "cursor": facts["cursor"]})
+
+
+def _key(row: dict[str, Any]) -> str:
+    """What tells a row from others: its number, or what it says and where."""
+    return str(row.get("number") or [row.get(name) for name in ("text", "page", "box_xyxy", "sheet", "cell", "line")])
+
 
 def upload(worker_url: str, path: Path) -> str:
     """Hand a file to the worker; its handle.

@@ -153,6 +153,14 @@ def test_the_demo_accounts_for_all_nine_pages_and_cuts_out_an_object_through_the
     assert "든든건강보험" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert result["cut_out"]["engine"].startswith("sam-onnx/")
     assert result["cut_out"]["redaction"] == "done"
+    # Judged at the end: the limit that is out of date, and the one figure that was filed otherwise.
+    assert result["label"] == "reject"
+    assert [rule["rule"] for rule in result["rules"] if rule["verdict"] == "not_met"] == ["deposit_limit_50m_claims"]
+    assert sum(phrase["state"] == "present" for phrase in result["phrases"]) >= 3
+    [wrong] = [figure for figure in result["figures"] if figure["state"] == "mismatch"]
+    assert (wrong["text"], wrong["evidence"]["text"]) == ("29,500원", "29,900원")
+    for report in ("phrases.html", "figures.html"):
+        assert "data:image/jpeg" in (tmp_path / "out" / report).read_text(encoding="utf-8")
 
 
 def test_doctor_finds_what_is_there_and_what_is_missing(tmp_path: Path) -> None:
